@@ -2,22 +2,28 @@
 
 from datetime import timedelta
 
-from prefect import flow
+from prefect import State, flow
+from prefect.states import Completed
 
 from crawler.local.stack import crawl_database
 from crawler.settings import settings
+from crawler.store import subscriptions
 from crawler.store.database import open_database
 from flows.ending import says_why
 from flows.shift import instant
-from flows.telling import tell
+from flows.telling import tell, told_sentence, untold_sentences
 
+NOT_ALL_TOLD = "NotAllTold"  # what automations may wait for: prefect.flow-run.NotAllTold
 WITHIN = timedelta(minutes=4)  # the next run comes after five, and goes on with what a slow target has left
 
 
 @flow(name="notify", flow_run_name="notify", persist_result=False)
 @says_why
-async def notify(at: str = "") -> dict[str, int]:
+async def notify(at: str = "") -> State[dict[str, int]]:
     """Tell what is due to those who have asked for it: new changes, digests, what a target has not taken before.
+
+    A run in which somebody was not told ends in the state NotAllTold, which is a kind of Completed: all else was done,
+    and the next runs try again.
 
     Args:
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
@@ -27,4 +33,9 @@ async def notify(at: str = "") -> dict[str, int]:
     with crawl_database(chosen) as url:
         async with open_database(url) as db:
             done = await tell(db, chosen, at=instant(at), within=WITHIN)
-    return {"changes": done.changes, "messages": done.messages, "failed": len(done.failed)}
+            waiting = [each for each in await subscriptions.states(db) if each.failures and not each.is_paused]
+    counts = {"changes": done.changes, "messages": done.messages, "failed": len(done.untold)}
+    if done.untold:
+        return Completed(name=NOT_ALL_TOLD, message=" ".join(untold_sentences(done)), data=counts)
+    left = f" {len(waiting)} that failed before are left alone for a while." if waiting else ""
+    return Completed(message=f"{told_sentence(done)}{left}", data=counts)

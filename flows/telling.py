@@ -34,15 +34,23 @@ async def tell(db: Database, chosen: Settings, *, at: datetime | None, within: t
     log = get_run_logger()
     if done.messages:
         log.info("%d changes told in %d messages", done.changes, done.messages)
-    for number, why in sorted(done.failed.items()):
+    for number, why in done.untold.items():
         log.warning("subscription %d was not told: %s", number, why)
-    if done.messages or done.failed:
+    if done.messages or done.untold:
         await if_heard(acreate_markdown_artifact(markdown(done), key="notify-result", description="What was told"))
     return done
 
 
 def markdown(done: Delivered) -> str:
     """What was told, as a person reads it."""
-    lines = [f"{done.changes:,} changes told in {done.messages:,} messages."]
-    lines += [f"\nSubscription {number} was not told: {why}." for number, why in sorted(done.failed.items())]
-    return "\n".join(lines)
+    return "\n".join([told_sentence(done), *(f"\n{each}" for each in untold_sentences(done))])
+
+
+def told_sentence(done: Delivered) -> str:
+    """How much was told."""
+    return f"{done.changes:,} changes told in {done.messages:,} messages."
+
+
+def untold_sentences(done: Delivered) -> list[str]:
+    """Who was not told, and why."""
+    return [f"Subscription {number} was not told: {why}." for number, why in done.untold.items()]

@@ -31,6 +31,7 @@ class SubscriptionRow(SQLModel, table=True):
         CheckConstraint("(condition IN ('below', 'above')) = (bound IS NOT NULL)", name="subscription_bound"),
         CheckConstraint("position >= 0 AND failures >= 0", name="subscription_counts"),
         CheckConstraint("(paused_at IS NULL) = (pause_position IS NULL)", name="subscription_paused"),
+        CheckConstraint("most_bytes > 0", name="subscription_size"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
     target: str = Field(sa_column=text())
@@ -57,6 +58,7 @@ class SubscriptionRow(SQLModel, table=True):
     delivered_at: datetime | None = Field(sa_column=instant(nullable=True))
     paused_at: datetime | None = Field(sa_column=instant(nullable=True))
     pause_position: int | None = Field(sa_column=big(nullable=True))  # where the feed ended then
+    most_bytes: int = Field(sa_column=count(default="262144"))  # of a message to a webhook or a program
 
 
 class MessageRow(SQLModel, table=True):

@@ -1,18 +1,46 @@
 """Secrets that domains name: variables of this process, files that they name, and Secret blocks of a Prefect server."""
 
+import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+import psutil
+
 from crawler.core.http import Reference, SecretSource
 from crawler.errors import StackFailed
-from crawler.local.stack import server_in_use
-from crawler.secret_files import variable
+from crawler.local.children import noted
+from crawler.local.parts import worker_note
+from crawler.local.stack import is_without_worker, server_in_use
+from crawler.secret_files import SUFFIX, variable
 from crawler.settings import Settings
 
 
 def secrets_of(settings: Settings) -> Callable[[Reference], Awaitable[str | None]]:
     """What finds the secret at a reference; None where there is none, and for a block while no server answers."""
     return partial(_secret, settings)  # which another process can be given
+
+
+def lacking_in_worker(settings: Settings, reference: Reference) -> str:
+    """Why whoever tells and crawls by himself may not find a secret that stands in a variable; empty where he does.
+
+    The worker of a stack has the variables of the `recrawl up` that started it, whatever was set since.
+    """
+    if reference.source is not SecretSource.ENV:
+        return ""
+    worker, name = noted(worker_note(settings.home.resolve())), reference.name
+    if worker is None:
+        return "" if is_without_worker(settings) else f"workers elsewhere need {name}, or {name}{SUFFIX}, too"
+    again = f"recrawl down, then recrawl up where {name} is set"
+    try:
+        its = psutil.Process(worker.process.pid).environ()
+    except psutil.Error:
+        return f"the running stack has the variables that it was started with: if {name} is newer, {again}"
+    own = os.environ.get(name)
+    if name not in its and f"{name}{SUFFIX}" not in its:
+        return f"the running stack was started without {name}, and cannot use it: {again}"
+    if own is not None and its.get(name, own) != own:
+        return f"the running stack was started with another {name}: {again}"
+    return ""
 
 
 async def _secret(settings: Settings, reference: Reference) -> str | None:

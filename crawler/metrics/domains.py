@@ -1,16 +1,12 @@
-"""How the domains are, as families of metrics: asked of the database at most once a minute, whoever scrapes."""
+"""How the domains are, as families of metrics."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from crawler.store.database import Database
-from crawler.store.report import CalibrationGauge, DomainGauge, domain_gauges
+from crawler.store.report import CalibrationGauge, DomainGauge
 
 MOST_DOMAINS = 100  # each has a dozen time series; further ones are told of together
-KEPT_SECONDS = 60.0
 
 GAUGES: tuple[tuple[str, str, Callable[[DomainGauge], float | None]], ...] = (
     ("recrawl_domain_freshness_ratio", "Freshness, weighted by importance.", lambda d: d.freshness),
@@ -25,22 +21,6 @@ GAUGES: tuple[tuple[str, str, Callable[[DomainGauge], float | None]], ...] = (
     ("recrawl_domain_waiting", "Domains that wait for a worker.", lambda d: d.waiting),
     ("recrawl_domains", "Domains told of.", lambda d: d.domains),
 )
-
-
-class DomainGauges:
-    """The newest figures of a database. now: knowledge time."""
-
-    def __init__(self, db: Database, *, now: Callable[[], datetime]) -> None:
-        self._db, self._now = db, now
-        self._kept: list[Metric] = []
-        self._asked_at: float | None = None
-
-    async def families(self) -> list[Metric]:
-        """All gauges, not older than KEPT_SECONDS."""
-        if self._asked_at is None or time.monotonic() - self._asked_at > KEPT_SECONDS:
-            domains, calibration = await domain_gauges(self._db, at=self._now(), most=MOST_DOMAINS)
-            self._kept, self._asked_at = list(domain_families(domains, calibration)), time.monotonic()
-        return self._kept
 
 
 def domain_families(domains: Sequence[DomainGauge], calibration: Sequence[CalibrationGauge]) -> Iterator[Metric]:

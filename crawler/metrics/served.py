@@ -8,11 +8,11 @@ from pathlib import Path
 
 from prometheus_client.core import Metric
 
-from crawler.metrics.domains import DomainGauges
 from crawler.metrics.families import crawl_families
 from crawler.metrics.folder import ensure_metrics_folder, totals
 from crawler.metrics.processes import process_families
 from crawler.metrics.server import serving
+from crawler.metrics.stored import StoredGauges
 from crawler.settings import Settings
 from crawler.store.database import Database
 
@@ -37,14 +37,15 @@ def worker_metrics(settings: Settings, home: Path, *, tag: str, is_alive: Callab
 
 @contextmanager
 def pages_metrics(settings: Settings, db: Database, home: Path, *, stack: str | None) -> Iterator[None]:
-    """Serve how the domains are, where the settings name a port; called within the loop that the database is used in.
+    """Serve how domains and subscriptions are, where the settings name a port.
 
+    To be called within the loop that the database is used in.
     stack: the tag of the local stack that the pages stand beside; then what its runs count is told of, too.
     """
     if settings.metrics_port is None:
         yield
         return
-    loop, figures = asyncio.get_running_loop(), DomainGauges(db, now=lambda: datetime.now(UTC))
+    loop, figures = asyncio.get_running_loop(), StoredGauges(db, now=lambda: datetime.now(UTC))
     folder = ensure_metrics_folder(home) if stack is not None else None
 
     def collected() -> Iterator[Metric]:

@@ -7,11 +7,16 @@ found when something is sent, and kept nowhere. Uses core, web, store and crawl;
 """
 
 from crawler.notify.atom import AtomScope, atom_feed
-from crawler.notify.delivery import Delivered, DeliveryContext, deliver, keep_delivering, open_context, send_test
+from crawler.notify.context import Delivered, DeliveryContext, open_context
+from crawler.notify.delivery import deliver, keep_delivering
+from crawler.notify.one_subscription import send_test
+from crawler.notify.seals import ELSEWHERE, NEXT_STEP, may_run
 from crawler.notify.target import checked_target, sealed_text
 from crawler.notify.wording import headline
 
 __all__ = [
+    "ELSEWHERE",
+    "NEXT_STEP",
     "AtomScope",
     "Delivered",
     "DeliveryContext",
@@ -20,6 +25,7 @@ __all__ = [
     "deliver",
     "headline",
     "keep_delivering",
+    "may_run",
     "open_context",
     "sealed_text",
     "send_test",

@@ -4,7 +4,7 @@ import base64
 import binascii
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,9 @@ from crawler.store.subscriptions import Message
 
 KEY_PREFIX = "whsec_"  # what follows is the key in base64; anything else is the key itself
 SIGNATURE = "v1"
+
+
+Content = Mapping[str, Any]
 
 
 def content_of(item: FeedItem, condition: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -36,19 +39,41 @@ def content_of(item: FeedItem, condition: Mapping[str, Any] | None = None) -> di
     } | ({"condition": dict(condition)} if condition is not None else {})
 
 
-def body_of(message: Message, *, text: str) -> bytes:
-    """A message in JSON, the same at every try. text: in words, under the name by which chat services take it."""
-    return json.dumps(
-        {
-            "id": str(message.token),
-            "type": "recrawl.changes",
-            "subscription": message.subscription_id,
-            "timestamp": message.made_at.isoformat(),
-            "text": text,
-            "changes": list(message.changes),
-        },
-        ensure_ascii=False,
-    ).encode()
+def body_of(message: Message, *, text: str, most_bytes: int) -> bytes:
+    """A message in JSON, the same at every try. text: in words, under the name by which chat services take it.
+
+    most_bytes: beyond it last blocks of changes are left out; `blocks_left_out` of each says how many.
+    """
+    document = {
+        "id": str(message.token),
+        "type": "recrawl.changes",
+        "subscription": message.subscription_id,
+        "timestamp": message.made_at.isoformat(),
+        "text": text,
+        "changes": list(message.changes),
+    }
+    body = _encoded(document)
+    if len(body) <= most_bytes:
+        return body
+    bare = [{**change, "blocks": [], "blocks_left_out": len(change.get("blocks", ()))} for change in message.changes]
+    room = most_bytes - len(_encoded(document | {"changes": bare}))
+    return _encoded(document | {"changes": list(_with_blocks(message.changes, room=room))})
+
+
+def _with_blocks(changes: Sequence[Content], *, room: int) -> Iterator[Content]:
+    """Changes with as many of their first blocks as there is room for, in bytes."""
+    for change in changes:
+        kept = []
+        for block in change.get("blocks", ()):
+            room -= len(_encoded(block)) + len(", ")
+            if room < 0:
+                break
+            kept.append(block)
+        yield {**change, "blocks": kept, "blocks_left_out": len(change.get("blocks", ())) - len(kept)}
+
+
+def _encoded(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
 
 
 def headers_of_webhook(token: str, body: bytes, *, key: str | None, at: datetime) -> dict[str, str]:

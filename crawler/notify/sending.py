@@ -21,6 +21,7 @@ MOST_CHANGES = 500  # of one message
 WEBHOOK_DEADLINE = timedelta(seconds=20)
 SERVICE_DEADLINE = timedelta(seconds=60)  # a mail server may take its time before it greets
 COMMAND_DEADLINE = timedelta(seconds=60)
+TOO_LARGE = 413
 # What a receiver says of one message: others may be taken. Not so where it is busy, moved, or asks for another key.
 MESSAGES_FAULT = frozenset({400, 409, 411, 413, 415, 422, 431})
 
@@ -29,13 +30,14 @@ MESSAGES_FAULT = frozenset({400, 409, 411, 413, 415, 422, 431})
 class DeliveryOutcome:
     """What came of a message. why_not: why it was not taken; empty if it was.  retry_after, date: headers as they came.
 
-    is_messages_fault: the receiver takes others.
+    is_messages_fault: the receiver takes others.  refused_bytes: how large the body was that is too large for it.
     """
 
     why_not: str
     is_messages_fault: bool = False
     retry_after: str | None = None
     date: str | None = None
+    refused_bytes: int | None = None
 
 
 class TargetSender:
@@ -71,10 +73,16 @@ class TargetSender:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def send(self, message: Message, *, at: datetime) -> DeliveryOutcome:
-        """Send a message. at: the time that its receiver is told."""
+    @property
+    def is_bounded(self) -> bool:
+        """Whether messages have a bound in bytes; mail and chat are shortened or split by apprise."""
+        return self._target.kind is not TargetKind.SERVICE
+
+    async def send(self, message: Message, *, at: datetime, most_bytes: int) -> DeliveryOutcome:
+        """Send a message. at: the time that its receiver is told.  most_bytes: of a body, as in body_of."""
         subject = headline(message.changes)
-        body = body_of(message, text=calling_nobody(f"{subject}\n\n{text_of(message.changes)}"))
+        said = calling_nobody(f"{subject}\n\n{text_of(message.changes)}")
+        body = body_of(message, text=said, most_bytes=most_bytes)
         match self._target.kind:
             case TargetKind.WEBHOOK:
                 return await self._post(str(message.token), body, at=at)
@@ -99,6 +107,7 @@ class TargetSender:
             is_messages_fault=posted.status in MESSAGES_FAULT,
             retry_after=posted.retry_after,
             date=posted.date,
+            refused_bytes=len(body) if posted.status == TOO_LARGE else None,
         )
 
     async def _run(self, words: list[str], given: bytes, *, deadline: timedelta) -> DeliveryOutcome:

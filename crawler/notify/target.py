@@ -85,11 +85,14 @@ async def found_target(text: str, find_secret: FindSecret) -> NotifyTarget:
 
 async def secret_at(reference: Reference, find_secret: FindSecret) -> str:
     """The secret at a reference. Raises TargetLacking where there is none."""
-    secret = await find_secret(reference)
+    try:
+        secret = await find_secret(reference)
+    except BadInput as error:  # a file that NAME_FILE names and that cannot be read
+        raise TargetLacking(f"{reference} is not there: {error}") from error
     if not secret:
-        where = (
-            "this process has no such variable" if reference.source is SecretSource.ENV else "there is no such block"
-        )
+        name = reference.name
+        is_variable = reference.source is SecretSource.ENV
+        where = f"this process has neither {name} nor {name}_FILE" if is_variable else "there is no such block"
         raise TargetLacking(f"{reference} is not there: {where}")
     return secret
 

@@ -8,15 +8,17 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import DAY
 from crawler.serve.at_once import at_once
 from crawler.serve.plots import Dot, Line, Plot
-from crawler.store import domains, plan, report
+from crawler.store import domains, plan, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.plan import Calibration
 from crawler.store.report import KEPT_FOR, DomainReport, PastFreshness
+from crawler.store.subscriptions import SubscriptionState
 
 WINDOW = timedelta(days=30)  # that figures are summed over, as `recrawl report` does
 INSTANTS = 30  # at which past freshness is reckoned
 DOMAINS_SHOWN = 24  # on one page
 PAST_PAGES = 500  # by which past freshness is told, half of them the most important ones
+UNTOLD = timedelta(hours=1)  # after which somebody is not told: whoever tells does so every few minutes
 CARD_PAGES, CARD_INSTANTS = 200, 15  # likewise, where a page shows many domains, and each small
 
 
@@ -62,7 +64,7 @@ FindCard = Callable[[Domain], Awaitable[DomainCard | UncountedCard | None]]  # N
 class HomeFacts:
     """What the first page shows. more: the name after which the next domains stand; empty where these are the last.
 
-    uncounted: those of its domains that are being counted.
+    uncounted: those of its domains that are being counted.  untold: subscriptions that fail, or gave messages up.
     """
 
     at: datetime
@@ -70,6 +72,7 @@ class HomeFacts:
     count: int
     more: str
     uncounted: tuple[UncountedCard, ...] = ()
+    untold: tuple[SubscriptionState, ...] = ()
 
 
 async def home_facts(
@@ -87,7 +90,13 @@ async def home_facts(
         count=await report.count_domains(db),
         more=more,
         uncounted=tuple(card for card in cards if isinstance(card, UncountedCard)),
+        untold=tuple(each for each in await subscriptions.states(db) if _is_in_trouble(each, at=at)),
     )
+
+
+def _is_in_trouble(state: SubscriptionState, *, at: datetime) -> bool:
+    since = state.untold_since(at=at)
+    return bool(state.failures or state.dead or (since is not None and at - since > UNTOLD))
 
 
 async def _carded(find_card: FindCard, domain: Domain) -> DomainCard | UncountedCard | None:

@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import RECRAWL, Recrawl, Site, environ
+from crawler.local.children import end, start
+from crawler.local.parts import worker_note
+from crawler.local.private import private_folder
+from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.patience import PATIENCE_S
 
 FLOUR = "The mill by the river opens at nine and sells flour to whoever asks for it on a"
@@ -100,6 +103,15 @@ def test_a_target_that_fails_fails_no_crawl_and_is_listed_with_its_trouble(
     listed = recrawl("notify", "list").out
     assert "1 failure in a row, status 500; next try" in listed
     assert "1 change\n" in listed
+    left_alone = recrawl("notify", "run")
+    assert (left_alone.code, left_alone.out) == (0, "Nothing is told\n")
+    assert "recrawl: subscription 1 waits until" in left_alone.complaint
+    assert "1 change: status 500 (recrawl notify test 1 tries it now)" in left_alone.complaint
+    (waiting,) = recrawl("notify", "run", "--json").json["waiting"]
+    assert (waiting["subscription"], waiting["changes"], waiting["why"]) == (1, 1, "status 500")
+    hook.status = 200
+    assert recrawl("notify", "test", "1").code == 0
+    assert recrawl("notify", "run").out == "1 change told in 1 message\n"
 
 
 def test_a_test_message_is_sent_at_once(recrawl: Recrawl, hook: Hook) -> None:
@@ -141,8 +153,8 @@ def test_a_subscription_is_removed_with_what_waits(recrawl: Recrawl, hook: Hook)
 
     assert recrawl("notify", "remove", "1").code == 0
     assert recrawl("notify", "list").out == "Nobody is told of changes: recrawl notify add TARGET\n"
-    for command in (("remove", "1"), ("test", "1"), ("run", "1"), ("dead", "1")):
-        done = recrawl("notify", *command)
+    for words in (("remove", "1"), ("test", "1"), ("run", "1"), ("dead", "1")):
+        done = recrawl("notify", *words)
         assert (done.code, "there is no subscription 1" in done.complaint) == (2, True)
 
 
@@ -213,9 +225,9 @@ def test_a_subscription_is_paused_and_goes_on_from_now_or_with_what_was_missed(
 
 
 def test_dead_letters_are_named_or_all_of_them(recrawl: Recrawl) -> None:
-    for command in ("redeliver", "discard"):
+    for word in ("redeliver", "discard"):
         for arguments in ((), ("1", "--all")):
-            assert recrawl("notify", command, *arguments).code == 2
+            assert recrawl("notify", word, *arguments).code == 2
 
 
 def test_it_goes_on_telling_until_interrupted(
@@ -239,3 +251,42 @@ def test_it_goes_on_telling_until_interrupted(
 
     assert code == 128 + signal.SIGINT
     assert len(hook.got) == 1  # by one of the two
+
+
+def test_a_command_is_run_in_its_own_home_and_another_says_so_with_the_next_step(
+    recrawl: Recrawl, database_url: str, tmp_path: Path
+) -> None:
+    def elsewhere(*arguments: str) -> Done:
+        return command(*arguments, database_url=database_url, home=tmp_path / "other")
+
+    assert recrawl("notify", "add", "command:true").code == 0
+    assert "not run here" not in recrawl("notify", "list").out
+
+    assert elsewhere("notify", "run").out == "Nothing is due\n"  # its own home may well be doing that
+    asked, listed, tried = (elsewhere("notify", *words) for words in (("run", "1"), ("list",), ("test", "1")))
+    in_json = elsewhere("notify", "list", "--json").json["subscriptions"][0]["not_run_here"]
+
+    assert (asked.code, asked.out) == (1, "Nothing is told\n")
+    for said in (asked.complaint, listed.out, tried.complaint, in_json):
+        assert "was added in another home" in said
+        assert "recrawl notify remove 1, and recrawl notify add it again" in said
+
+
+def test_what_the_worker_of_a_running_stack_does_not_know_is_said_at_once(
+    recrawl: Recrawl, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private_folder(tmp_path, "run")
+    note, log = worker_note(tmp_path), tmp_path / "worker.log"
+    worker = start(["sleep", "600"], environment={}, folder=tmp_path, log=log, note=note, facts={})
+    try:
+        monkeypatch.setenv("HOOK_OF_TEST", hook.url)  # as after `recrawl up`, in this shell
+        monkeypatch.setenv("KEY_OF_TEST", "a key of this shell")
+        added = recrawl("notify", "add", "env:HOOK_OF_TEST", "--secret", "env:KEY_OF_TEST", "--allow-private")
+        tried = recrawl("notify", "test", "1")
+    finally:
+        end([worker.process], patience_seconds=PATIENCE_S)
+
+    assert (added.code, tried.code, len(hook.got)) == (0, 0, 1)
+    for done in (added, tried):
+        for name in ("HOOK_OF_TEST", "KEY_OF_TEST"):
+            assert f"The running stack was started without {name}, and cannot use it: recrawl down, then" in done.err

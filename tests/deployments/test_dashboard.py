@@ -24,14 +24,18 @@ from prometheus_client.core import Metric
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.local.machine import free_port, process
-from crawler.metrics.domains import MOST_DOMAINS, DomainGauges, domain_families
+from crawler.metrics.domains import MOST_DOMAINS, domain_families
 from crawler.metrics.families import crawl_families
 from crawler.metrics.folder import ensure_metrics_folder, totals, write_counts
 from crawler.metrics.processes import process_families
 from crawler.metrics.server import serving
+from crawler.metrics.stored import StoredGauges
+from crawler.metrics.subscriptions import MOST_SUBSCRIPTIONS, subscription_families
 from crawler.metrics.tally import Tally
-from crawler.store import domains, report
+from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database, open_database
+from crawler.store.report import EventKind
+from crawler.store.subscriptions import SubscriptionWish
 from tests.patience import until
 from tests.store.report.test_sql_docs import looked_at
 
@@ -67,6 +71,7 @@ async def lively(database_url: str) -> AsyncIterator[Database]:
     async with open_database(database_url) as db:
         how = DomainSettings(target_freshness=0.9)
         shop = await domains.register(db, Authority("shop.test"), scheme="http", domain_settings=how, at=began)
+        await subscriptions.add(db, SubscriptionWish("env:MAIL", frozenset({EventKind.CHANGED})), at=began)
         for day in range(3):
             await looked_at(db, shop, day, began=began)
         await report.stamp_feed(db, at=began + timedelta(days=3))
@@ -140,9 +145,26 @@ async def test_a_domain_waits_for_a_worker_only_when_one_may_take_it(lively: Dat
 
 
 async def test_what_is_scraped_often_is_asked_of_the_database_once(lively: Database) -> None:
-    figures = DomainGauges(lively, now=lambda: datetime.now(UTC))
+    figures = StoredGauges(lively, now=lambda: datetime.now(UTC))
     first = await figures.families()
     assert await figures.families() is first
+
+
+async def test_who_is_not_told_is_told_of_and_of_very_many_those_who_wait_longest(lively: Database) -> None:
+    now = datetime.now(UTC) + timedelta(days=3)
+    for _ in range(MOST_SUBSCRIPTIONS):  # of what was found before they were made they are told nothing
+        await subscriptions.add(lively, SubscriptionWish("env:MAIL", frozenset({EventKind.CHANGED})), at=now)
+    (longest, *_) = states = await subscriptions.states(lively)
+    families = {each.name: each.samples for each in subscription_families(states, at=now)}
+    untold = {each.labels["subscription"]: each.value for each in families["recrawl_subscription_untold_seconds"]}
+    assert longest.unread_since is not None
+    assert len(untold) == MOST_SUBSCRIPTIONS
+    assert untold[str(longest.subscription)] == (now - longest.unread_since).total_seconds() > 0
+    assert {each.value for each in families["recrawl_subscription_dead_letters"]} == {0}
+
+    await subscriptions.pause(lively, longest.subscription, at=now)
+    (paused, *_) = await subscriptions.states(lively)
+    assert paused.untold_since(at=now + timedelta(days=1)) is None
 
 
 @pytest.fixture
@@ -158,11 +180,12 @@ async def metrics(lively: Database, tmp_path: Path) -> AsyncIterator[tuple[int, 
     when_all_are_due = now + timedelta(days=400)
     told, _ = await report.domain_gauges(lively, at=when_all_are_due, most=MOST_DOMAINS)
     of_domains = list(domain_families(told, calibration))
+    of_subscriptions = list(subscription_families(await subscriptions.states(lively), at=now))
 
     def collected() -> list[Metric]:
         tally.looks["same"] += 30  # a crawl that goes on
         write_counts(folder / "1-x.json", me, tally)
-        return [*of_domains, *crawl_families(totals(folder)), *process_families(None)]
+        return [*of_domains, *of_subscriptions, *crawl_families(totals(folder)), *process_families(None)]
 
     port = free_port(str(tmp_path))
     with serving("127.0.0.1", port, collected=collected, is_alive=lambda: True):

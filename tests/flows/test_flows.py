@@ -82,10 +82,10 @@ def holder(stack: Stack, domain: Domain) -> str | None:
     return in_database(stack, lambda db: domains.status_of(db, domain, at=datetime.now(UTC))).holder
 
 
-def completed(stack: Stack, run: str) -> dict[str, Any]:
-    until(lambda: run_state(stack.api, run) in ENDED)
+def completed(stack: Stack, run: str, *, name: str = "Completed") -> dict[str, Any]:
+    until(lambda: run_state(stack.api, run) in {*ENDED, name})
     found: dict[str, Any] = ask(stack.api, f"/flow_runs/{run}")
-    assert found["state_name"] == "Completed", found["state"]["message"]
+    assert found["state_name"] == name, found["state"]["message"]
     return found
 
 
@@ -349,6 +349,25 @@ def test_a_crawl_tells_at_its_end_what_has_changed_to_the_address_in_a_secret_bl
     assert any(f"{len(told)} changes told" in each["data"] for each in shown)
     assert not any(KEY in each["data"] for each in shown)
     assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
+
+
+def test_a_run_of_notify_says_by_its_state_who_was_not_told(stack: Stack, domain: Domain, site: Remote) -> None:
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    in_database(stack, lambda db: report.stamp_feed(db, at=START))
+    wish = SubscriptionWish(target="env:NOBODY_HAS_SET_THIS", kinds=frozenset({EventKind.CHANGED}), domain_id=domain.id)
+    made = in_database(stack, lambda db: subscriptions.add(db, wish, at=START))
+    site.set_instant(START + timedelta(days=2))
+    later = START + timedelta(days=2)
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority, at=later.isoformat()))
+
+    an_hour_later = (later + timedelta(hours=1)).isoformat()
+    tried = completed(stack, start_run(stack.api, "notify/notify", at=an_hour_later), name="NotAllTold")
+    again = completed(stack, start_run(stack.api, "notify/notify", at=an_hour_later))
+    in_database(stack, lambda db: subscriptions.remove(db, made.id))
+
+    assert tried["state"]["type"] == "COMPLETED"
+    assert f"Subscription {made.id} was not told: env:NOBODY_HAS_SET_THIS is not there" in tried["state"]["message"]
+    assert "1 that failed before are left alone for a while" in again["state"]["message"]
 
 
 def test_a_plan_makes_what_was_crawled_ready_to_be_compared(stack: Stack, domain: Domain) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -140,20 +140,28 @@ async def subscribe(db: Database, target: str, **wish: Any) -> Subscription:
     return await subscriptions.add(db, SubscriptionWish(target=target, **given), at=START)
 
 
-async def tell(db: Database, *, at: datetime, secrets: Mapping[str, str] | None = None, **given: Any) -> Delivered:
-    """One delivery at an instant."""
+async def tell(
+    db: Database,
+    *,
+    at: datetime,
+    secrets: Mapping[str, str] | None = None,
+    find: Callable[[Reference], Awaitable[str | None]] | None = None,
+    seal: str = "mine",
+    **given: Any,
+) -> Delivered:
+    """One delivery at an instant. find: where secrets are, in place of `secrets`.  seal: of the home that delivers."""
 
-    async def find(reference: Reference) -> str | None:
+    async def found(reference: Reference) -> str | None:
         return (secrets or {}).get(str(reference))
 
     async with ParserPool(0) as readers:
         context = DeliveryContext(
             db=db,
             readers=readers,
-            find_secret=find,
+            find_secret=find or found,
             user_agent="recrawl-test",
             now=lambda: at,
             real_now=lambda: at,
-            seal=lambda _: "mine",
+            seal=lambda _: seal,
         )
         return await deliver(context, **given)

@@ -288,3 +288,16 @@ def test_a_domain_is_forgotten_once_its_name_is_typed(visitor: Visitor, crawled:
 
     assert f"{name} is forgotten" in seen.words
     assert "No domain yet" in seen.words
+
+
+def test_the_first_page_says_who_is_not_told_and_why(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
+    assert "Not told" not in visitor.get("/").words
+    assert recrawl("notify", "add", "http://127.0.0.1:9/hook", "--allow-private").code == 0
+    assert "Not told" not in visitor.get("/").words
+    edited(crawled, recrawl)
+
+    words = visitor.get("/").words
+    said = words.partition("Not told ")[2].partition("Add a domain")[0]
+    assert said.startswith("Subscription 1 ( http://127.0.0.1:9/hook ): ")
+    assert "waiting. 1 failure in a row: it cannot be reached" in said
+    assert "Next try" in said

@@ -165,7 +165,7 @@ def resume(
 
 @app.command("test")
 def send_test(number: Number, as_json: Json = False) -> int:
-    """Send a test message now.
+    """Send a test message now. Where it is taken, what waits for that target is due at once.
 
     Examples:
 
@@ -226,6 +226,8 @@ def dead(
 @app.command()
 def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Json = False) -> int:
     """Have dead letters sent once more, by the next `recrawl notify run` or the running stack.
+
+    What else waits for their receivers is tried then, too, however often they have failed before.
 
     Examples:
 

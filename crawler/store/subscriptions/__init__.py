@@ -1,7 +1,8 @@
 """Subscriptions to changes, what waits to be told to them, and what could not be told.
 
 `put_notices` takes changes from the feed into the outbox of a subscription and moves its position, in one transaction;
-`make_messages` and `next_message` say what is sent next; `taken` and `not_taken` what came of it. Whoever sends holds
+`make_messages` and `next_message` say what is sent next; `taken` and `not_taken` what came of it; `states` how each is
+doing. Whoever sends holds
 the subscription's lock meanwhile (`delivery_locks`), which ends with the connection, however the process ends. Uses
 report, the database and core.
 """
@@ -18,13 +19,18 @@ from crawler.store.subscriptions.outbox import (
     not_taken,
     put_notices,
     taken,
+    target_lacks,
 )
+from crawler.store.subscriptions.parts import lower_bound, split
 from crawler.store.subscriptions.standing import standing_before
+from crawler.store.subscriptions.state import SubscriptionState, states
 from crawler.store.subscriptions.subscriptions import (
+    MOST_BYTES,
     Subscription,
     SubscriptionWish,
     add,
     every,
+    mended,
     numbered,
     pause,
     remove,
@@ -32,6 +38,7 @@ from crawler.store.subscriptions.subscriptions import (
 )
 
 __all__ = [
+    "MOST_BYTES",
     "MOST_LISTED",
     "ChangeNotice",
     "DeadLetter",
@@ -39,6 +46,7 @@ __all__ = [
     "Message",
     "Retry",
     "Subscription",
+    "SubscriptionState",
     "SubscriptionWish",
     "add",
     "dead_letters",
@@ -46,7 +54,9 @@ __all__ = [
     "discard",
     "every",
     "is_due",
+    "lower_bound",
     "make_messages",
+    "mended",
     "next_message",
     "not_taken",
     "numbered",
@@ -55,6 +65,9 @@ __all__ = [
     "redeliver",
     "remove",
     "resume",
+    "split",
     "standing_before",
+    "states",
     "taken",
+    "target_lacks",
 ]

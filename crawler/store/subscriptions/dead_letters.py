@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from crawler.store.database import Database
+from crawler.store.subscriptions.subscriptions import be_mended
 
 MOST_LISTED = 200  # letters at a time: one may hold 500 changes
 DEAD = """
@@ -19,6 +20,7 @@ DEAD = """
 WHICH = "state = 'dead' AND (%(all)s OR id = ANY(%(ids)s))"
 REDELIVER = f"""
     UPDATE message SET state = 'waiting', tries = 0, made_at = %(at)s, next_try_at = %(at)s WHERE {WHICH}
+ RETURNING subscription_id
 """  # noqa: S608  our own condition
 DISCARD = f"DELETE FROM message WHERE {WHICH}"  # noqa: S608  the same
 
@@ -55,16 +57,21 @@ async def dead_letters(db: Database, number: int | None = None, *, most: int = M
 
 
 async def redeliver(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
-    """Have dead letters sent once more, with as many tries as at first; None for all. Gives how many."""
-    return await _change(db, REDELIVER, ids, at=at)
+    """Have dead letters sent once more, with as many tries as at first; None for all. Gives how many.
+
+    Whoever asks for it has mended the receiver: its failures are forgotten, and what else waits for it is tried now.
+    """
+    async with db.transaction() as connection:
+        found = await (await connection.execute(REDELIVER.encode(), _values(ids, at=at))).fetchall()
+        await be_mended(connection, {row[0] for row in found}, at=at)
+    return len(found)
 
 
 async def discard(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
     """Forget dead letters; None for all. Gives how many."""
-    return await _change(db, DISCARD, ids, at=at)
-
-
-async def _change(db: Database, statement: str, ids: Collection[int] | None, *, at: datetime) -> int:
-    values = {"all": ids is None, "ids": list(ids or ()), "at": at}
     async with db.transaction() as connection:
-        return (await connection.execute(statement.encode(), values)).rowcount
+        return (await connection.execute(DISCARD.encode(), _values(ids, at=at))).rowcount
+
+
+def _values(ids: Collection[int] | None, *, at: datetime) -> dict[str, Any]:
+    return {"all": ids is None, "ids": list(ids or ()), "at": at}

@@ -25,8 +25,9 @@ PUT = """
       JOIN feed f ON f.position = n.position
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
 """
+# Beside its content a change takes as much again in words, up to what a person is shown of it.
 DUE = """
-    SELECT position, is_grouped FROM notice
+    SELECT position, is_grouped, octet_length(content::text) + least(octet_length(content::text), 1500) FROM notice
      WHERE subscription_id = %(id)s AND message_id IS NULL AND due_at <= %(at)s
      ORDER BY position LIMIT %(most)s
 """
@@ -35,6 +36,7 @@ MAKE = """
  RETURNING id
 """
 CARRY = "UPDATE notice SET message_id = %(message)s WHERE subscription_id = %(id)s AND position = ANY(%(positions)s)"
+# Parts of a message that was split have later numbers than what was made after it: its first position tells the order.
 # Those that were tried least come first, so that a message that nobody takes holds up only what is of its own pages.
 NEXT = """
     SELECT m.id, m.token, m.tries, m.made_at
@@ -43,9 +45,11 @@ NEXT = """
        AND (SELECT paused_at FROM subscription WHERE id = %(id)s) IS NULL
        AND NOT EXISTS (SELECT FROM notice n
                          JOIN notice o ON o.subscription_id = n.subscription_id AND o.domain_id = n.domain_id
-                                      AND o.key = n.key AND o.message_id < n.message_id
+                                      AND o.key = n.key AND o.message_id <> n.message_id
                          JOIN message b ON b.id = o.message_id AND b.state = 'waiting'
-                        WHERE n.message_id = m.id)
+                        WHERE n.message_id = m.id
+                          AND (SELECT min(position) FROM notice WHERE message_id = b.id)
+                              < (SELECT min(position) FROM notice WHERE message_id = m.id))
      ORDER BY m.tries, m.id LIMIT 1
 """
 CONTENTS = "SELECT content FROM notice WHERE message_id = %(message)s ORDER BY position"
@@ -147,16 +151,24 @@ async def is_due(db: Database, number: int, *, at: datetime) -> bool:
 
 
 async def make_messages(
-    db: Database, number: int, *, at: datetime, is_joined: bool, most_each: int, most: int = 1000
+    db: Database,
+    number: int,
+    *,
+    at: datetime,
+    is_joined: bool,
+    most_each: int,
+    most_bytes: int | None = None,
+    most: int = 1000,
 ) -> int:
     """Make messages of what is due for a subscription, in the order of the feed; gives how many.
 
     is_joined: changes share a message even where each may be told alone.  most_each: changes of one message.
+    most_bytes: of one message, about; None for any size.
     most: changes that are put into messages now.
     """
     async with db.transaction() as connection:
         rows = await (await connection.execute(DUE, {"id": number, "at": at, "most": most})).fetchall()
-        groups = list(_groups(rows, is_joined=is_joined, most_each=most_each))
+        groups = list(_groups(rows, is_joined=is_joined, most_each=most_each, most_bytes=most_bytes))
         for positions in groups:
             values = {"id": number, "token": uuid4(), "at": at}
             row = await (await connection.execute(MAKE, values)).fetchone()
@@ -165,20 +177,26 @@ async def make_messages(
     return len(groups)
 
 
-def _groups(rows: Iterable[tuple[Any, ...]], *, is_joined: bool, most_each: int) -> Iterable[list[int]]:
+def _groups(
+    rows: Iterable[tuple[Any, ...]], *, is_joined: bool, most_each: int, most_bytes: int | None
+) -> Iterable[list[int]]:
     """Positions that share a message: neighbours alone, so that all messages stand in the feed's order."""
-    group: list[int] = []
-    for position, is_grouped in rows:
+    group, used = list[int](), 0
+    for position, is_grouped, size in rows:
+        if group and most_bytes is not None and used + size > most_bytes:
+            yield group
+            group, used = [], 0
+        used += size
         if not (is_joined or is_grouped):
             if group:
                 yield group
             yield [position]
-            group = []
+            group, used = [], 0
             continue
         group.append(position)
         if len(group) == most_each:
             yield group
-            group = []
+            group, used = [], 0
     if group:
         yield group
 
@@ -236,6 +254,13 @@ async def not_taken(db: Database, message: Message, retry: Retry, *, error: str,
         row = await (await connection.execute(FAILING, values)).fetchone()
         if row is not None and row[0] < at - TOO_OLD:
             await connection.execute(BURY, values)
+
+
+async def target_lacks(db: Database, number: int, *, resume_at: datetime, error: str, at: datetime) -> None:
+    """The target of a subscription is not known, so no message could be made. error: why, without anything secret."""
+    async with db.transaction() as connection:
+        values = {"id": number, "resume_at": resume_at, "error": clean(error), "at": at}
+        await connection.execute(FAILING, values)
 
 
 def _clean(value: Any) -> Any:

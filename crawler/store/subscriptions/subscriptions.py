@@ -1,5 +1,6 @@
 """Subscriptions as their users make them, and how each is doing."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,8 @@ from crawler.core.http import Authority
 from crawler.store.columns import clean
 from crawler.store.database import Connection, Database
 from crawler.store.report import EventKind
+
+MOST_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
 
 INSERT = """
     INSERT INTO subscription (target, secret, seal, allow_private, domain_id, pattern, kinds, place, condition,
@@ -44,6 +47,15 @@ RESUME = """
 AS_NEW = """
     UPDATE message SET made_at = %(at)s, next_try_at = %(at)s, tries = 0
      WHERE subscription_id = %(id)s AND state = 'waiting'
+"""
+
+MENDED = """
+    UPDATE subscription SET failures = 0, failing_since = NULL, resume_at = NULL, last_error = ''
+     WHERE id = ANY(%(ids)s)
+"""
+TRY_NOW = """
+    UPDATE message SET next_try_at = %(at)s
+     WHERE subscription_id = ANY(%(ids)s) AND state = 'waiting' AND next_try_at > %(at)s
 """
 
 
@@ -87,6 +99,7 @@ class Subscription:
     delivered: changes that were taken.  waiting: changes that were not yet.  dead: messages that were given up.
     paused_at: since when nothing is sent; None where it is not paused.  pause_position: where the feed ended then: what
     stands before is told when it is resumed, whether it was read by then or not.
+    most_bytes: of a message to a webhook or a program; less than at first where its receiver has refused larger ones.
     """
 
     id: int
@@ -104,6 +117,7 @@ class Subscription:
     dead: int
     paused_at: datetime | None
     pause_position: int | None
+    most_bytes: int
 
 
 async def add(db: Database, wish: SubscriptionWish, *, at: datetime) -> Subscription:
@@ -165,6 +179,19 @@ async def resume(db: Database, number: int, *, missed: bool, at: datetime) -> bo
     return True
 
 
+async def mended(db: Database, number: int, *, at: datetime) -> None:
+    """A subscription's receiver is said to be well: its failures are forgotten, and what waits is tried at once."""
+    async with db.transaction() as connection:
+        await be_mended(connection, [number], at=at)
+
+
+async def be_mended(connection: Connection, numbers: Collection[int], *, at: datetime) -> None:
+    """Do that for several, within a transaction."""
+    values = {"ids": list(numbers), "at": at}
+    await connection.execute(MENDED, values)
+    await connection.execute(TRY_NOW, values)
+
+
 async def remove(db: Database, number: int) -> bool:
     """Forget a subscription with all that waits for it; gives whether there was one."""
     async with db.transaction() as connection:
@@ -194,4 +221,5 @@ def _subscription(row: dict[str, Any]) -> Subscription:
         wish=wish,
         domain=Authority(row["domain"]) if row["domain"] is not None else None,
         **{name: row[name] for name in (*names, "delivered_at", "waiting", "dead", "paused_at", "pause_position")},
+        most_bytes=row["most_bytes"],
     )

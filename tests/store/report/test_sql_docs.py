@@ -42,7 +42,12 @@ BESIDE = """
     SELECT {id}, key, 'sitemap', 'robots', '{at}', 5, 3, 4, 7, 6, 5 FROM page WHERE domain_id = {id} AND url LIKE '%/';
     INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, silence, weighed_recall,
                                weighed_noise, weighed_silence)
-    VALUES ({id}, 1, 'sitemap', 7, '{at}', 0.75, 0.01, 0.5, 0.75, 0.01, 0.5)
+    VALUES ({id}, 1, 'sitemap', 7, '{at}', 0.75, 0.01, 0.5, 0.75, 0.01, 0.5);
+    INSERT INTO subscription (target, kinds, made_at, position, failures, failing_since, resume_at, last_error)
+    VALUES ('env:MAIL', '{{changed}}', '{at}', 8, 2, '{at}', '{at}', 'env:MAIL is not there');
+    INSERT INTO notice (subscription_id, position, domain_id, key, due_at, content)
+    SELECT 1, f.position, f.domain_id, e.key, f.appended_at, '{{}}' FROM feed f JOIN event e USING (domain_id, number)
+     WHERE f.position = 8
 """
 
 

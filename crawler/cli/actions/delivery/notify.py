@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from crawler.cli.actions.delivery.notify_run import numbered
-from crawler.cli.actions.delivery.notify_words import about, facts, letter, show_subscription
+from crawler.cli.actions.delivery.notify_words import (
+    about,
+    elsewhere_of,
+    facts,
+    letter,
+    remark_lacking,
+    show_subscription,
+)
 from crawler.cli.change_kinds import NEWS, kinds_named
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
@@ -60,6 +67,7 @@ def add(asked: SubscriptionAsked, *, as_json: bool) -> int:
     say(f"Subscription {made.id}: {about(made)}")
     if not made.wish.secret and made.wish.target.startswith(("http://", "https://")):
         remark("Its messages are not signed: --secret env:NAME signs them")
+    remark_lacking(made)
     remark(f"Next: recrawl notify test {made.id}")
     return DONE
 
@@ -121,16 +129,16 @@ def list_all(*, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> list[Subscription]:
         return await subscriptions.every(db)
 
-    found = with_database(work)
+    found, home = with_database(work), settings().home.resolve()
     if as_json:
-        print_json({"subscriptions": [facts(each) for each in found]})
+        print_json({"subscriptions": [facts(each, elsewhere=elsewhere_of(each, home=home)) for each in found]})
         return DONE
     if not found:
         say("Nobody is told of changes: recrawl notify add TARGET")
     for n, each in enumerate(found):
         if n:
             say("")
-        show_subscription(each, now=datetime.now(UTC))
+        show_subscription(each, elsewhere=elsewhere_of(each, home=home), now=datetime.now(UTC))
     return DONE
 
 

@@ -3,19 +3,30 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.cli.actions.delivery.notify_words import facts
+from crawler.cli.actions.delivery.notify_words import facts, remark_lacking
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, print_json_line, remark, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted
+from crawler.cli.values import counted, shown_when
 from crawler.clock import Clock
 from crawler.errors import BadInput, StoreUnavailable, failure_in
 from crawler.local.keys.entrance import command_seal
 from crawler.local.pages import pages_origin
 from crawler.local.secrets import secrets_of
-from crawler.notify import Delivered, DeliveryContext, deliver, keep_delivering, open_context, send_test
+from crawler.notify import (
+    ELSEWHERE,
+    NEXT_STEP,
+    Delivered,
+    DeliveryContext,
+    deliver,
+    keep_delivering,
+    may_run,
+    open_context,
+    send_test,
+)
 from crawler.plugins import load
 from crawler.settings import settings
 from crawler.store import report, subscriptions
@@ -40,32 +51,61 @@ def send_test_now(number: int, *, as_json: bool) -> int:
         remark(f"recrawl: the test was not taken by {found.wish.target}: {why_not}")
     else:
         say(f"A test was sent to {found.wish.target}")
+        remark_lacking(found)
     return PROBLEM if why_not else DONE
 
 
 def run(number: int | None, *, at: datetime | None, as_json: bool) -> int:
     """Tell what is due, once."""
+    clock = Clock.at(at)
 
-    async def work(db: Database, interrupts: Interrupts) -> Delivered:
-        if number is not None:
-            await numbered(db, number)
-        async with _context(db, Clock.at(at)) as context:
-            return await deliver(context, only=number, stop=interrupts.stop)
+    async def work(db: Database, interrupts: Interrupts) -> tuple[Delivered, list[Waiting]]:
+        found = await numbered(db, number) if number is not None else None
+        async with _context(db, clock) as context:
+            done = await deliver(context, only=number, stop=interrupts.stop)
+            if found is not None and not may_run(found, context.seal):
+                done.elsewhere.setdefault(found.id, f"{ELSEWHERE}: {NEXT_STEP.format(found.id)}")
+        return done, await _waiting(db, number, done, at=clock.now())
 
-    done = with_database(work, connections=CONNECTIONS, patient=True)
+    done, waiting = with_database(work, connections=CONNECTIONS, patient=True)
     if as_json:
-        print_json(done)
+        print_json(asdict(done) | {"waiting": waiting})
     else:
-        say(said_of(done) or "Nothing is due")
+        say(said_of(done) or ("Nothing is told" if done.untold or waiting else "Nothing is due"))
         tell_failures(done)
-    return PROBLEM if done.failed else DONE
+        for each in waiting:
+            remark(
+                f"recrawl: subscription {each.subscription} waits until {shown_when(each.until, now=clock.now())}, "
+                f"{counted(each.changes, 'change')}: {each.why} (recrawl notify test {each.subscription} tries it now)"
+            )
+    return PROBLEM if done.untold else DONE
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What is told a subscription later: its target took nothing the last time, and is left alone until then."""
+
+    subscription: int
+    until: datetime
+    why: str
+    changes: int
+
+
+async def _waiting(db: Database, number: int | None, done: Delivered, *, at: datetime) -> list[Waiting]:
+    """What waits for a further try, without what a delivery has just tried."""
+    found = await subscriptions.states(db, number)
+    return [
+        Waiting(each.subscription, until, each.reason, each.waiting)
+        for each in found
+        if each.subscription not in done.untold and (until := each.waits_until(at=at)) is not None
+    ]
 
 
 def follow(number: int | None, *, as_json: bool) -> int:
     """Tell what is found as it is found, until interrupted. A target that is slow holds up no other."""
 
     def tell(done: Delivered) -> None:
-        if as_json and (done.messages or done.failed):
+        if as_json and (done.messages or done.untold):
             print_json_line(done)
         elif not as_json:
             if done.messages:
@@ -149,6 +189,8 @@ def tell_failures(done: Delivered) -> None:
     """Say beside the answer what was not taken."""
     for number, why in sorted(done.failed.items()):
         remark(f"recrawl: subscription {number} was not told: {why}; it is tried again (recrawl notify list)")
+    for number, why in sorted(done.elsewhere.items()):
+        remark(f"recrawl: subscription {number} is not told: {why}")
 
 
 def said_of(done: Delivered) -> str:

@@ -1,11 +1,19 @@
 """Subscriptions and dead letters, in words and as JSON."""
 
 from datetime import datetime
+from pathlib import Path
 
 from crawler.cli.change_kinds import NEWS, WORDS
-from crawler.cli.output import say, show_facts
-from crawler.cli.values import counted, shown_when
-from crawler.store.subscriptions import DeadLetter, Subscription, SubscriptionWish
+from crawler.cli.output import remark, say, show_facts
+from crawler.cli.values import counted, shown_bytes, shown_when
+from crawler.core.http import SecretSource, parse_reference
+from crawler.local.keys.entrance import command_seal
+from crawler.local.secrets import lacking_in_worker
+from crawler.notify import ELSEWHERE, NEXT_STEP, may_run, sealed_text
+from crawler.settings import settings
+from crawler.store.subscriptions import MOST_BYTES, DeadLetter, Subscription, SubscriptionWish
+
+ENV = f"{SecretSource.ENV}:"
 
 
 def about(found: Subscription) -> str:
@@ -30,8 +38,8 @@ def _shown(wish: SubscriptionWish) -> str:
     return f"{said} in {wish.place}" if wish.place else said
 
 
-def show_subscription(each: Subscription, *, now: datetime) -> None:
-    """A subscription, and how it is going."""
+def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> None:
+    """A subscription, and how it is going. elsewhere: why no process of this home may run its command, or empty."""
     say(f"{each.id}  {about(each)}")
     trouble = ""
     if each.failures:
@@ -47,13 +55,37 @@ def show_subscription(each: Subscription, *, now: datetime) -> None:
             ("   told", told or "nothing yet"),
             ("   waiting", counted(each.waiting, "change") if each.waiting else ""),
             ("   trouble", trouble),
+            ("   messages", _size(each)),
+            ("   not run here", elsewhere),
             ("   dead letters", f"{each.dead}: recrawl notify dead {each.id}" if each.dead else ""),
         ]
     )
 
 
-def facts(found: Subscription) -> dict[str, object]:
-    """A subscription as JSON."""
+def _size(each: Subscription) -> str:
+    usual = each.most_bytes >= MOST_BYTES
+    return "" if usual else f"of {shown_bytes(each.most_bytes)} at most, since larger ones were refused (413)"
+
+
+def elsewhere_of(found: Subscription, *, home: Path) -> str:
+    """Why no process of a home may run a subscription's command; empty where one may, or where it has none."""
+    if not sealed_text(found.wish.target) or may_run(found, command_seal(home)):
+        return ""
+    return f"{ELSEWHERE}: {NEXT_STEP.format(found.id)}"
+
+
+def remark_lacking(found: Subscription) -> None:
+    """Say beside the answer what of a subscription's secrets a running stack does not know."""
+    wish = found.wish
+    for text in (wish.target, wish.secret):
+        if text.startswith(ENV):
+            why = lacking_in_worker(settings(), parse_reference(text))
+            if why:
+                remark(why[0].upper() + why[1:])
+
+
+def facts(found: Subscription, *, elsewhere: str = "") -> dict[str, object]:
+    """A subscription as JSON. elsewhere: as in show_subscription."""
     wish, condition = found.wish, found.wish.condition
     return {
         "number": found.id,
@@ -85,6 +117,8 @@ def facts(found: Subscription) -> dict[str, object]:
         "failing_since": found.failing_since,
         "next_try_at": found.resume_at,
         "last_error": found.last_error or None,
+        "most_bytes": found.most_bytes,
+        "not_run_here": elsewhere or None,
     }
 
 

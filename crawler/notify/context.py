@@ -1,0 +1,82 @@
+"""What delivering needs, and what comes of it."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from crawler.crawl import ParserPool
+from crawler.notify.target import FindSecret
+from crawler.plugins import NO_PLUGINS, Plugins
+from crawler.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryContext:
+    """What delivering needs.
+
+    now: knowledge time.  find_secret: where secrets are.  seal: makes the proof that this machine's user has set a
+    command; None where no command is run.  origin: of one's own pages, for links; None where nothing serves them.
+    real_now: what receivers are told in signatures, which they compare with their own clocks.
+    """
+
+    db: Database
+    readers: ParserPool
+    find_secret: FindSecret
+    user_agent: str
+    seal: Callable[[str], str] | None = None
+    origin: str | None = None
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    real_now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+
+@asynccontextmanager
+async def open_context(
+    db: Database,
+    *,
+    find_secret: FindSecret,
+    user_agent: str,
+    seal: Callable[[str], str] | None = None,
+    origin: str | None = None,
+    now: Callable[[], datetime] | None = None,
+    plugins: Plugins = NO_PLUGINS,
+) -> AsyncIterator[DeliveryContext]:
+    """What delivering needs, for as long as the block runs; processes that read pages start when they are needed."""
+    async with ParserPool(1, plugins=plugins) as readers:
+        yield DeliveryContext(
+            db=db,
+            readers=readers,
+            find_secret=find_secret,
+            user_agent=user_agent,
+            seal=seal,
+            origin=origin,
+            now=now or (lambda: datetime.now(UTC)),
+        )
+
+
+@dataclass(slots=True)
+class Delivered:
+    """What came of a delivery. changes, messages: that were taken.  failed: tries that were not, by subscription.
+
+    put: changes that came into the outbox.  elsewhere: why this process may not deliver, by subscription that nobody
+    else delivers to either.
+    """
+
+    put: int = 0
+    messages: int = 0
+    changes: int = 0
+    failed: dict[int, str] = field(default_factory=dict)
+    elsewhere: dict[int, str] = field(default_factory=dict)
+
+    def add(self, other: "Delivered") -> None:
+        """Count what came of another delivery, too."""
+        self.put += other.put
+        self.messages += other.messages
+        self.changes += other.changes
+        self.failed |= other.failed
+        self.elsewhere |= other.elsewhere
+
+    @property
+    def untold(self) -> dict[int, str]:
+        """Why subscriptions were not told, whoever could mend that."""
+        return dict(sorted((self.failed | self.elsewhere).items()))

@@ -1,0 +1,78 @@
+"""Commands of several homes, of which one may run each: who says that nobody does, and when."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from crawler.store import subscriptions
+from crawler.store.database import Database
+from tests.crawl.crawls import DAY, START, answering, register
+from tests.notify.receivers import Shop, first_look, look, subscribe, tell
+
+HOUR = timedelta(hours=1)
+CHANGED = START + DAY
+
+
+async def test_a_command_of_another_home_is_told_of_once_nobody_has_run_it_for_hours(
+    db: Database, tmp_path: Path
+) -> None:
+    shop = Shop(2)
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await first_look(db)
+        one = await subscribe(db, f"command:tee -a {tmp_path / 'inbox'}", seal="of the other")
+        none_yet = await tell(db, at=START + DAY / 2)
+        shop.day = 1
+        await look(db, domain, at=CHANGED)
+        soon = await tell(db, at=CHANGED + HOUR)
+        late = await tell(db, at=CHANGED + 3 * HOUR)
+        by_its_own = await tell(db, at=CHANGED + 3 * HOUR, seal="of the other")
+        afterwards = await tell(db, at=CHANGED + 9 * HOUR)
+
+    assert (none_yet.elsewhere, soon.elsewhere) == ({}, {})
+    assert late.elsewhere.keys() == {one.id}
+    assert "added in another home" in late.elsewhere[one.id]
+    assert "nobody has run it since" in late.elsewhere[one.id]
+    assert f"recrawl notify remove {one.id}" in late.elsewhere[one.id]
+    assert (late.failed, by_its_own.messages, by_its_own.untold) == ({}, 2, {})
+    assert afterwards.elsewhere == {}  # nothing waits
+
+
+async def test_another_home_says_nothing_of_a_command_that_fails_in_its_own(db: Database) -> None:
+    shop = Shop(1)
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await first_look(db)
+        one = await subscribe(db, "command:false", seal="of the other")
+        shop.day = 1
+        await look(db, domain, at=CHANGED)
+        others = []
+        for n in range(5):
+            await tell(db, at=CHANGED + n * HOUR, seal="of the other")
+            others.append(await tell(db, at=CHANGED + n * HOUR + HOUR / 2))
+        found = await subscriptions.numbered(db, one.id)
+        gone = await tell(db, at=CHANGED + 9 * HOUR)
+
+    assert [other.untold for other in others] == [{}] * 5
+    assert found is not None
+    assert (found.failures, found.last_error) == (5, "it ended with 1")  # as its own home has left it
+    assert "nobody has run it since" in gone.elsewhere[one.id]
+
+
+async def test_what_waits_is_a_row_of_the_view_with_its_reason(db: Database) -> None:
+    shop = Shop(2)
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, "http://127.0.0.1:9/hook")
+        shop.day = 1
+        await look(db, domain, at=CHANGED)
+        await tell(db, at=CHANGED)
+        (failing,) = await subscriptions.states(db)
+        await subscriptions.pause(db, failing.subscription, at=CHANGED)
+        (paused,) = await subscriptions.states(db)
+
+    assert (failing.waiting, failing.failures, failing.waiting_since) == (2, 1, CHANGED)
+    assert "cannot be reached" in failing.reason
+    assert failing.waits_until(at=CHANGED) == failing.next_try_at == CHANGED + timedelta(seconds=30)
+    assert failing.untold_since(at=CHANGED + HOUR) == CHANGED
+    assert (paused.is_paused, paused.untold_since(at=CHANGED + HOUR)) == (True, None)

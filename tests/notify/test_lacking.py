@@ -1,0 +1,110 @@
+"""A target whose address is not there yet: what is to be told to it waits as it is."""
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from crawler.core.http import parse_reference
+from crawler.local.children import end, start
+from crawler.local.parts import worker_note
+from crawler.local.private import private_folder
+from crawler.local.secrets import lacking_in_worker, secrets_of
+from crawler.settings import Settings
+from crawler.store import subscriptions
+from crawler.store.database import Database
+from tests.crawl.crawls import DAY, START, answering, register
+from tests.notify.receivers import Receiver, Shop, changes_of, first_look, look, receiving, subscribe, tell, told
+
+HOUR = timedelta(hours=1)
+CHANGED = START + DAY
+MAIL = parse_reference("env:MAIL_OF_TEST")
+
+
+async def test_changes_wait_one_by_one_until_the_secret_is_there(db: Database) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        one = await subscribe(db, "env:HOOK")
+        shop.day = 1
+        await look(db, domain, at=CHANGED)
+        failed = [(await tell(db, at=CHANGED + n * HOUR)).failed for n in range(100)]  # four days
+        (waiting,) = await subscriptions.states(db)
+        done = await tell(db, at=CHANGED + 101 * HOUR, secrets={"env:HOOK": receiver.url})
+        known = await changes_of(db)
+        after = await subscriptions.numbered(db, one.id)
+
+    assert all("neither HOOK nor HOOK_FILE" in each[one.id] for each in failed)
+    assert (waiting.waiting, waiting.dead, waiting.failures) == (6, 0, 100)
+    assert "env:HOOK is not there" in waiting.reason
+    assert (done.messages, done.changes) == (6, 6)  # a webhook gets a message for each
+    assert told(receiver) == known
+    assert after is not None
+    assert (after.failures, after.last_error) == (0, "")
+
+
+async def test_a_secret_file_that_cannot_be_read_holds_up_no_other_subscription(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(2)
+    monkeypatch.setenv("HOOK_OF_TEST_FILE", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GOOD_OF_TEST_FILE", str(tmp_path / "hook"))
+    find = secrets_of(Settings(home=tmp_path))
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        (tmp_path / "hook").write_text(f"{receiver.url}\n")
+        domain = await register(db, url)
+        await first_look(db)
+        one = await subscribe(db, "env:HOOK_OF_TEST")
+        await subscribe(db, "env:GOOD_OF_TEST")
+        shop.day = 1
+        await look(db, domain, at=CHANGED)
+        done = await tell(db, at=CHANGED, find=find)
+
+    assert "HOOK_OF_TEST_FILE" in done.failed[one.id]
+    assert (len(done.failed), done.messages) == (1, 2)  # the other one stands in a file, as containers hand it over
+
+
+@pytest.fixture
+def worker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]:
+    """The settings of a home whose worker is a process that was started with the variables of the test."""
+    private_folder(tmp_path, "run")
+    child = start(
+        ["sleep", "600"],
+        environment=request.param,
+        folder=tmp_path,
+        log=tmp_path / "log",
+        note=worker_note(tmp_path),
+        facts={},
+    )
+    yield Settings(home=tmp_path)
+    end([child.process], patience_seconds=10)
+
+
+@pytest.mark.parametrize("worker", [{"OTHER": "1"}], indirect=True)
+def test_a_stack_that_was_started_before_the_variable_was_set_is_told_of(worker: Settings) -> None:
+    assert lacking_in_worker(worker, MAIL) == (
+        "the running stack was started without MAIL_OF_TEST, and cannot use it: "
+        "recrawl down, then recrawl up where MAIL_OF_TEST is set"
+    )
+    assert lacking_in_worker(worker, parse_reference("block:mail")) == ""
+
+
+@pytest.mark.parametrize("worker", [{"MAIL_OF_TEST": "a"}, {"MAIL_OF_TEST_FILE": "/run/secrets/mail"}], indirect=True)
+def test_a_stack_that_has_the_variable_or_its_file_is_well(worker: Settings) -> None:
+    assert lacking_in_worker(worker, MAIL) == ""
+
+
+@pytest.mark.parametrize("worker", [{"MAIL_OF_TEST": "a"}], indirect=True)
+def test_a_stack_that_has_another_one_is_told_of(worker: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAIL_OF_TEST", "b")
+
+    assert "was started with another MAIL_OF_TEST" in lacking_in_worker(worker, MAIL)
+
+
+def test_without_a_worker_nobody_lacks_it_and_with_a_database_of_ones_own_workers_may(tmp_path: Path) -> None:
+    assert "MAIL_OF_TEST" not in os.environ
+    assert lacking_in_worker(Settings(home=tmp_path, database_url=None), MAIL) == ""
+    assert "MAIL_OF_TEST_FILE" in lacking_in_worker(Settings(home=tmp_path, database_url="postgresql:///x"), MAIL)

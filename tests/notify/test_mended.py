@@ -1,0 +1,80 @@
+"""A receiver that was mended is told at once: by a redelivery, or by a test that it takes."""
+
+from datetime import datetime, timedelta
+
+from crawler.notify import open_context, send_test
+from crawler.store import subscriptions
+from crawler.store.database import Database
+from tests.crawl.crawls import DAY, START, answering, register
+from tests.notify.receivers import Receiver, Shop, changes_of, first_look, look, receiving, subscribe, tell, told
+from tests.notify.test_services_and_commands import mail_server
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+CHANGED = START + DAY
+
+
+async def test_what_was_given_up_and_what_waits_comes_at_once_after_a_redelivery(db: Database) -> None:
+    shop, receiver = Shop(), Receiver(lambda _: (503, ""))
+    async with answering(shop.respond) as url, receiving(receiver):
+        domain = await register(db, url)
+        await first_look(db)
+        one = await subscribe(db, receiver.url)
+        shop.day = 1
+        await look(db, domain, at=CHANGED)
+        now = CHANGED
+        while not await subscriptions.dead_letters(db):
+            await tell(db, at=now)
+            now += HOUR
+        shop.day = 2
+        await look(db, domain, at=now)
+        await tell(db, at=now)
+        receiver.answer = lambda _: (204, "")
+        left_alone = await tell(db, at=now + MINUTE)
+        (waiting,) = await subscriptions.states(db)
+        redelivered = await subscriptions.redeliver(db, None, at=now + MINUTE)
+        done = await tell(db, at=now + MINUTE)
+        known = await changes_of(db)
+        after = await subscriptions.numbered(db, one.id)
+
+    assert (left_alone.messages, waiting.reason) == (0, "status 503")
+    assert waiting.waits_until(at=now + MINUTE) is not None
+    assert redelivered > 0
+    assert (done.messages, done.untold) == (12, {})
+    assert sorted(told(receiver)) == known
+    assert after is not None
+    assert (after.failures, after.dead, after.waiting, after.last_error) == (0, 0, 0, "")
+
+
+async def try_target(db: Database, number: int, *, at: datetime) -> str:
+    """A test message at an instant."""
+
+    async def nowhere(_: object) -> str | None:
+        return None
+
+    found = await subscriptions.numbered(db, number)
+    assert found is not None
+    async with open_context(db, find_secret=nowhere, user_agent="recrawl-test", now=lambda: at) as context:
+        return await send_test(context, found)
+
+
+async def test_mail_that_failed_is_sent_a_minute_after_a_test_was_taken(db: Database) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url, mail_server() as server:
+        domain = await register(db, url)
+        await first_look(db)
+        one = await subscribe(db, f"mailto://127.0.0.1:{server.port}?from=recrawl@example.com&to=me@example.com")
+        shop.day, server.refuses = 1, True
+        await look(db, domain, at=CHANGED)
+        for n in range(6):
+            await tell(db, at=CHANGED + n * HOUR)
+        mended_at = CHANGED + 5 * HOUR + MINUTE
+        refused = await try_target(db, one.id, at=mended_at)
+        still_waits = await tell(db, at=mended_at)
+        server.refuses = False
+        taken = await try_target(db, one.id, at=mended_at)
+        done = await tell(db, at=mended_at)
+
+    assert (bool(refused), still_waits.messages, taken) == (True, 0, "")
+    assert (done.messages, done.changes) == (1, 6)
+    assert [mail["subject"] for mail in server.mails] == ["recrawl: a test", f"{domain.authority}: 6 changed"]

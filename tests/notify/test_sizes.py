@@ -1,0 +1,145 @@
+"""Messages and the sizes that receivers take: nothing is lost, doubled or out of order for being large."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from crawler.notify.fitting import parts_of
+from crawler.notify.payload import body_of
+from crawler.store import subscriptions
+from crawler.store.database import Database
+from crawler.store.subscriptions import MOST_BYTES, Message
+from tests.crawl.crawls import DAY, START, answered, answering, register
+from tests.notify.receivers import WORDS, Got, Receiver, changes_of, first_look, look, receiving, subscribe, tell, told
+from tests.notify.test_webhooks import per_page
+
+HOUR = timedelta(hours=1)
+MB = 1_000_000
+PAGES = 40
+
+
+class Library:
+    """Long pages, of which every paragraph says another day."""
+
+    def __init__(self) -> None:
+        self.day = 0
+
+    def respond(self, target: str) -> bytes:
+        number = int(target[2:]) if target.startswith("/p") and target[2:].isdigit() else 0 if target == "/" else PAGES
+        if number >= PAGES:
+            return answered(404, b"nothing here")
+        links = "".join(f"<a href=/p{n}>{n}</a> " for n in range(1, PAGES)) if number == 0 else ""
+        shelves = "".join(f"<p>{self.paragraph(number, place)}</p>" for place in range(30))
+        return answered(200, f"<title>{WORDS[number % 12]} {number}</title>{shelves}{links}".encode())
+
+    def paragraph(self, number: int, place: int) -> str:
+        words = [f"{WORDS[(n * 5 + place) % 12]}{number}{chr(97 + place % 26)}{n % 7}" for n in range(40)]
+        return f"{' '.join(words)} on {WORDS[(self.day + place) % 12]}{self.day}"
+
+
+def refusing(beyond: int) -> Callable[[Got], tuple[int, str]]:
+    return lambda got: (413, "") if len(got.body) > beyond else (204, "")
+
+
+async def test_a_large_digest_comes_in_messages_that_a_receiver_of_one_megabyte_takes(db: Database) -> None:
+    library = Library()
+    async with answering(library.respond) as url, receiving(Receiver(refusing(MB))) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        one = await subscribe(db, receiver.url, digest="daily@07:30")
+        library.day = 1
+        await look(db, domain, at=START + DAY)
+        done = await tell(db, at=START + 2 * DAY)
+        known = await changes_of(db)
+        after = await subscriptions.numbered(db, one.id)
+
+    sizes = [len(got.body) for got in receiver.got]
+    assert sum(sizes) > MB  # as one message it would have been refused
+    assert len(receiver.taken) == len(receiver.got) > 4
+    assert max(sizes) <= MOST_BYTES
+    assert done.untold == {}
+    assert told(receiver) == known
+    assert len({got.headers["webhook-id"] for got in receiver.got}) == len(receiver.got)
+    assert all("blocks_left_out" not in change for change in receiver.changes)
+    assert after is not None
+    assert (after.most_bytes, after.waiting, after.dead) == (MOST_BYTES, 0, 0)
+
+
+async def test_a_receiver_that_takes_less_gets_smaller_messages_in_the_order_of_each_page(db: Database) -> None:
+    library, limit = Library(), 20_000
+    async with answering(library.respond) as url, receiving(Receiver(lambda _: (400, ""))) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        one = await subscribe(db, receiver.url, digest="1h")
+        for day in (1, 2):  # messages of the second day are made while those of the first wait
+            library.day = day
+            await look(db, domain, at=START + day * DAY)
+            await tell(db, at=START + day * DAY + HOUR)
+        receiver.answer, before = refusing(limit), len(receiver.got)
+        for n in range(3):
+            await tell(db, at=START + 2 * DAY + (n + 2) * HOUR)
+        refused = [got for got in receiver.got[before:] if len(got.body) > limit]
+        library.day, before = 3, len(receiver.got)
+        await look(db, domain, at=START + 3 * DAY)
+        await tell(db, at=START + 3 * DAY + HOUR)
+        known = await changes_of(db)
+        after = await subscriptions.numbered(db, one.id)
+
+    assert len(refused) == 2  # 256 kB, then a quarter of it, and a quarter of that fits
+    assert max(len(got.body) for got in receiver.got[before:]) <= limit  # it was learnt
+    assert sorted(told(receiver)) == known
+    assert per_page(told(receiver)) == per_page(known)
+    assert max(Counter(got.headers["webhook-id"] for got in receiver.taken).values()) == 1
+    shown = receiver.changes[0]
+    assert len(shown["blocks"]) > 3
+    assert len(shown["blocks"]) + shown["blocks_left_out"] == 30
+    assert after is not None
+    assert (after.waiting, after.dead) == (0, 0)
+    assert after.most_bytes <= limit
+
+
+async def test_a_receiver_that_refuses_everything_for_its_size_is_given_up_in_the_usual_time(db: Database) -> None:
+    library = Library()
+    async with answering(library.respond) as url, receiving(Receiver(refusing(0))) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        one = await subscribe(db, receiver.url, pattern="/p7", digest="1h")
+        library.day = 1
+        await look(db, domain, at=START + DAY)
+        for n in range(20):
+            await tell(db, at=START + DAY + (n + 1) * HOUR)
+        (letter,) = await subscriptions.dead_letters(db, one.id)
+
+    assert (letter.error, letter.tries) == ("status 413", 16)
+    assert len(receiver.got) < 16 + 4
+
+
+def change(position: int, *, blocks: int, chars: int = 100) -> dict[str, Any]:
+    edits = [{"part": "text", "was": "a" * chars, "now": "b" * chars} for _ in range(blocks)]
+    about = {"domain": "shop.test", "url": f"https://shop.test/{position}", "change": "changed", "title": "A page"}
+    return {"position": position, **about, "moved_to": None, "pages": None, "blocks": edits}
+
+
+def message(*changes: dict[str, Any]) -> Message:
+    return Message(id=1, subscription_id=1, token=uuid4(), tries=0, made_at=START, changes=changes)
+
+
+@pytest.mark.parametrize("most_bytes", [5_000, 9_999, 19_000, 10**6])
+def test_a_body_has_as_many_blocks_as_fit_and_says_how_many_do_not(most_bytes: int) -> None:
+    body = body_of(message(change(1, blocks=40), change(2, blocks=40)), text="Two pages", most_bytes=most_bytes)
+
+    assert len(body) <= most_bytes
+    assert (b"blocks_left_out" in body) == (most_bytes < 10**6)
+
+
+def test_parts_hold_all_changes_in_their_order_and_one_that_is_too_large_is_alone() -> None:
+    changes = [change(n, blocks=1) for n in range(10)] + [change(10, blocks=50, chars=1000), change(11, blocks=1)]
+
+    assert sum(parts_of(message(*changes), most_bytes=8000)) == 12
+    assert parts_of(message(*changes), most_bytes=8000)[-2:] == [1, 1]
+    assert parts_of(message(*changes), most_bytes=10**6) == [12]
+    assert parts_of(message(), most_bytes=8000) == []
