@@ -82,8 +82,8 @@ async def crawled(telling: Database) -> Domain:
         found = [await register(telling, each.url) for each in (site, other)]
         await crawl(telling, at=START)
         site.page("/birch", text=" ".join(f"{word}birchwood" for word in NAMES * 3))
-        for each in found:
-            await domains.refresh(telling, each, prefix=each.root, at=START + DAY)
+        for domain in found:
+            await domains.refresh(telling, domain, prefix=domain.root, at=START + DAY)
         await crawl(telling, at=START + DAY)
     SENT.clear()
     return found[0]
