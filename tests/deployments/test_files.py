@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -307,3 +308,18 @@ def test_other_containers_reach_the_api_by_a_network_that_leads_nowhere_else() -
     assert not answers(addresses(pages["environment"]), host="pages.example.com:4280")
     assert [name for name, each in COMPOSE["services"].items() if "api" in each["networks"]] == ["pages"]
     assert COMPOSE["networks"]["api"] == {"internal": True}
+
+
+def test_the_image_can_have_each_extra_by_its_lock() -> None:
+    text = CONTAINERFILE.read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    copied = re.findall(r"^COPY (requirements.*) \./$", text, re.MULTILINE)
+    assert copied == [" ".join(["requirements.lock", *(f"requirements-{name}.lock" for name in sorted(extras))])]
+    (told,) = re.findall(r"^ARG EXTRAS=\nRUN (.*?[^\\])$", text, re.MULTILINE | re.DOTALL)
+    script = told.replace("\\\n", "").replace("/opt/recrawl/bin/pip install", "echo")
+    done = run("sh", "-c", script, env={"EXTRAS": "mcp,parquet", "PATH": "/usr/bin:/bin"})
+    assert done.stdout.splitlines() == [
+        f"--require-hashes --no-deps --only-binary=:all: -r requirements-{name}.lock" for name in ("mcp", "parquet")
+    ]
+    assert run("sh", "-c", script, env={"EXTRAS": "", "PATH": "/usr/bin:/bin"}).stdout == ""
+    assert OURS["worker"]["build"]["args"]["EXTRAS"] == "${RECRAWL_EXTRAS:-}"
