@@ -25,7 +25,10 @@ setup-test: ## install what tests and checks need as well
 
 setup-extras: setup ## add what some commands need, once more after an upgrade: EXTRAS=mcp,parquet
 	@$(if $(EXTRAS),,$(error Say which: make setup-extras EXTRAS=mcp,parquet))
-	@.cache/tools/bin/python -m pip --python $(BIN)/python install --quiet --editable ".[$(EXTRAS)]"
+	@.cache/tools/bin/python -m pip --python $(BIN)/python install --quiet --require-hashes --no-deps $(EXTRA_LOCKS)
+
+COMMA := ,
+EXTRA_LOCKS = $(patsubst %,-r requirements-%.lock,$(subst $(COMMA), ,$(EXTRAS)))
 
 setup-bench:
 	@$(PYTHON) scripts/bootstrap.py --test --bench
@@ -69,6 +72,9 @@ lock: ## pin the newest versions that pyproject.toml allows, for crawling first 
 	@$(LOCKING) --group bench --constraint requirements.lock --constraint requirements-test.lock -o requirements-bench.lock
 	@$(LOCKING) --group docs --constraint requirements.lock --constraint requirements-test.lock --constraint requirements-bench.lock -o requirements-docs.lock
 	@$(LOCKING) --group tools -o requirements-tools.lock
+	@for extra in mcp parquet; do \
+	  sed -n "s/^$$extra = \[\"\(.*\)\"\].*/\1/p" pyproject.toml | $(LOCKING) - --constraint requirements.lock --constraint requirements-test.lock -o requirements-$$extra.lock || exit 1; \
+	done
 
 LOCKING := UV_CACHE_DIR=.cache/uv .cache/tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url

@@ -25,6 +25,10 @@ BOUNDS = {
     "requirements-bench.lock": GROUPS["bench"],
     "requirements-docs.lock": GROUPS["docs"],
     "requirements-tools.lock": GROUPS["tools"],
+    **{
+        f"requirements-{name}.lock": [Requirement(bound) for bound in bounds]
+        for name, bounds in PROJECT["project"]["optional-dependencies"].items()
+    },
 }
 LOCKS = tuple(BOUNDS)
 PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")

@@ -2,8 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from crawler.cli.output import remark
 from crawler.errors import failure_in
@@ -31,6 +31,17 @@ class Interrupts:
         self._work = work
         for number in SIGNALS:
             asyncio.get_running_loop().add_signal_handler(number, self._interrupt, number)
+
+    async def or_stop(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """What some work gives; None where the user asked to stop before it ended: then it is cancelled."""
+        task, stop = asyncio.create_task(work), asyncio.create_task(self.stop.wait())
+        try:
+            await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            for each in (task, stop):
+                each.cancel()
+            await asyncio.gather(task, stop, return_exceptions=True)
 
     def _interrupt(self, number: int) -> None:
         first, self.number = self.number is None, number

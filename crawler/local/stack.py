@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.errors import StackFailed
+from crawler.errors import BadInput, StackFailed
 from crawler.local.children import noted
 from crawler.local.down import down
 from crawler.local.environment import Api
@@ -28,10 +28,10 @@ from crawler.local.parts import (
     was_set_up,
     worker_note,
 )
-from crawler.local.postgres.cluster import borrowed_postgres, running_postgres
+from crawler.local.postgres.cluster import borrowed_postgres, kept_major, running_postgres
 from crawler.local.up import up
 from crawler.settings import Settings
-from crawler.store.database import prepare
+from crawler.store.database import Schema, prepare, schema_of
 
 __all__ = [
     "Stack",
@@ -39,6 +39,7 @@ __all__ = [
     "crawl_database",
     "down",
     "pages_in_use",
+    "require_database",
     "running_stack",
     "server_in_use",
     "status",
@@ -71,6 +72,20 @@ def crawl_database(settings: Settings) -> Iterator[str]:
         cluster.create_database(CRAWL_DATABASE)
         prepare(cluster.url(CRAWL_DATABASE), may_upgrade=True)
         yield cluster.url(CRAWL_DATABASE)
+
+
+def require_database(settings: Settings) -> None:
+    """Raise BadInput where `crawl_database` would make a new database: for commands that are of no use to an empty one.
+
+    A dump of another database than the one that was meant would look like a backup.
+    """
+    if settings.database_url is not None:
+        if schema_of(settings.database_url.get_secret_value()) is Schema.EMPTY:
+            raise BadInput("the database of RECRAWL_DATABASE_URL holds nothing: is that the right one?")
+    elif kept_major(settings.home.resolve()) is None:
+        raise BadInput(
+            f"there is no database in {settings.home}: say where it is, by RECRAWL_DATABASE_URL or RECRAWL_HOME"
+        )
 
 
 def running_stack(settings: Settings) -> Stack | None:

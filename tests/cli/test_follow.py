@@ -1,10 +1,14 @@
-"""recrawl changes --follow: what is found comes as it is found, and a reader can go on where it was."""
+"""recrawl changes --follow, sync --follow: what is found comes as it is found, and one can go on where it was."""
 
 import json
 import os
 import signal
+import sqlite3
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.crawl.crawls import RECRAWL, command, environ
 from tests.crawl.static import StaticServer
@@ -51,3 +55,79 @@ def test_what_has_no_end_cannot_have_the_first_so_many(database_url: str, tmp_pa
     assert done.returncode == 2
     assert "--follow has no end" in done.stderr
     assert os.linesep not in done.stderr.strip()
+
+
+@contextmanager
+def syncing(target: Path, database_url: str, home: Path, *names: str) -> Iterator[tuple[Callable[[], Any], list[int]]]:
+    """The command while it goes on: what it tells next, and at the end its exit code. It ends by SIGTERM."""
+    process = subprocess.Popen(
+        [str(RECRAWL), "sync", str(target), *names, "--follow", "--json"],
+        env=environ(database_url, home),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    stdout, codes = process.stdout, list[int]()
+    assert stdout is not None
+    try:
+        yield lambda: json.loads(stdout.readline()), codes
+    finally:
+        process.terminate()
+        codes.append(process.wait(PATIENCE_S))
+        stdout.close()
+
+
+def texts(file: Path) -> list[str]:
+    with closing(sqlite3.connect(file)) as index:
+        return [text for (text,) in index.execute("SELECT text FROM chunk ORDER BY text")]
+
+
+def test_an_index_is_kept_in_step_until_it_is_ended_and_again_from_there(database_url: str, tmp_path: Path) -> None:
+    root, file = tmp_path / "site", tmp_path / "pages.sqlite"
+    root.mkdir()
+
+    def say(price: str) -> None:
+        (root / "index.html").write_text(
+            f"<title>Start</title><p>Wool costs {price} crowns a pound this week, no less."
+        )
+
+    def run(*words: str) -> None:
+        assert command(*words, database_url=database_url, home=tmp_path).returncode == 0
+
+    say("four")
+    with StaticServer(root) as server:
+        domain = server.url.removeprefix("http://")
+        run("crawl", server.url, "--allow-private")
+
+        with syncing(file, database_url, tmp_path) as (told, codes):
+            first = told()
+            assert texts(file) == ["Wool costs four crowns a pound this week, no less."]
+            say("nine")
+            run("refresh", domain)
+            run("crawl", domain)
+            second = told()
+            assert texts(file) == ["Wool costs nine crowns a pound this week, no less."]
+        assert codes == [0]
+
+        say("ten")
+        run("refresh", domain)
+        run("crawl", domain)
+        with syncing(file, database_url, tmp_path, domain) as (told, codes):
+            third = told()
+            assert texts(file) == ["Wool costs ten crowns a pound this week, no less."]
+            run("domains", "remove", domain, "--yes")
+            gone = told()
+            assert texts(file) == []
+        assert codes == [0]
+
+    rounds = [each["domains"][domain] for each in (first, second, third)]
+    assert [(each["put"], each["is_anew"]) for each in rounds] == [(1, True), (1, False), (1, False)]
+    assert (gone["domains"], gone["forgotten"]) == ({}, {domain: 1})
+
+
+def test_without_any_domain_it_waits_for_the_first_and_ends_at_once_when_told_to(
+    database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "pages.sqlite"
+    with syncing(file, database_url, tmp_path) as (told, codes):
+        assert told() == {"index": str(file), "domains": {}, "forgotten": {}}
+    assert codes == [0]

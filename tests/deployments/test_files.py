@@ -7,6 +7,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import typer
 import yaml
 
 from crawler.cli.app import app
+from crawler.serve.access import Doorkeeper
 from crawler.settings import SECRETS, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -263,3 +266,60 @@ def test_promtool_takes_configuration_and_alerts(tmp_path: Path) -> None:
     promtool = tool("promtool", "apt-get install prometheus")
     done = run(promtool, "check", "config", DEPLOYMENTS / "prometheus" / "prometheus.yml")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def addresses(environment: dict[str, str]) -> tuple[str, ...]:
+    """By which names the pages of a deployment are asked for, unless its user says otherwise."""
+    said = re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", environment["RECRAWL_PAGES_ADDRESSES"])
+    given: Any = said  # as the variable says it
+    return Settings(pages_addresses=given).pages_addresses
+
+
+def answers(to: tuple[str, ...], *, host: str) -> bool:
+    keeper = Doorkeeper("of a test", addresses=to, opened_at=datetime.now(UTC), port=4280)
+    return not keeper.refusal({"method": "GET", "headers": [(b"host", host.encode())]})
+
+
+def test_programs_of_the_cluster_reach_the_api_by_its_name_where_the_label_lets_them() -> None:
+    config = next(each["data"] for each in OBJECTS if each["kind"] == "ConfigMap" and "PREFECT_API_URL" in each["data"])
+    (service,) = (o for o in OBJECTS if o["kind"] == "Service" and o["metadata"]["name"] == "pages")
+    port = service["spec"]["ports"][0]["port"]
+    for name in ("127.0.0.1", "pages", "pages.recrawl", "pages.recrawl.svc", "pages.recrawl.svc.cluster.local"):
+        assert answers(addresses(config), host=f"{name}:{port}")
+    assert not answers(addresses(config), host="pages.example.com:4280")
+    assert addresses(config)[0] == "http://127.0.0.1:4280"  # which `recrawl ui` prints
+    label = {"matchLabels": {"recrawl-api": "true"}}
+    reaching = [
+        (rule.get("from"), rule["ports"])
+        for o in OBJECTS
+        if o["kind"] == "NetworkPolicy" and "pages" in json.dumps(o["spec"]["podSelector"])
+        for rule in o["spec"]["ingress"]
+    ]
+    assert sorted(reaching, key=str) == [
+        (None, [{"port": 9464}]),
+        ([{"podSelector": label}, {"namespaceSelector": label}], [{"port": port}]),
+    ]
+
+
+def test_other_containers_reach_the_api_by_a_network_that_leads_nowhere_else() -> None:
+    pages = COMPOSE["services"]["pages"]
+    for name in ("127.0.0.1", "pages"):
+        assert answers(addresses(pages["environment"]), host=f"{name}:4280")
+    assert not answers(addresses(pages["environment"]), host="pages.example.com:4280")
+    assert [name for name, each in COMPOSE["services"].items() if "api" in each["networks"]] == ["pages"]
+    assert COMPOSE["networks"]["api"] == {"internal": True}
+
+
+def test_the_image_can_have_each_extra_by_its_lock() -> None:
+    text = CONTAINERFILE.read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    copied = re.findall(r"^COPY (requirements.*) \./$", text, re.MULTILINE)
+    assert copied == [" ".join(["requirements.lock", *(f"requirements-{name}.lock" for name in sorted(extras))])]
+    (told,) = re.findall(r"^ARG EXTRAS=\nRUN (.*?[^\\])$", text, re.MULTILINE | re.DOTALL)
+    script = told.replace("\\\n", "").replace("/opt/recrawl/bin/pip install", "echo")
+    done = run("sh", "-c", script, env={"EXTRAS": "mcp,parquet", "PATH": "/usr/bin:/bin"})
+    assert done.stdout.splitlines() == [
+        f"--require-hashes --no-deps --only-binary=:all: -r requirements-{name}.lock" for name in ("mcp", "parquet")
+    ]
+    assert run("sh", "-c", script, env={"EXTRAS": "", "PATH": "/usr/bin:/bin"}).stdout == ""
+    assert OURS["worker"]["build"]["args"]["EXTRAS"] == "${RECRAWL_EXTRAS:-}"

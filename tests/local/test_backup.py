@@ -125,3 +125,17 @@ def test_what_is_no_dump_or_a_part_of_one_leaves_the_database_empty(
         assert done.code == 1
         assert "cannot be restored" in done.complaint
         assert schema_of(empty_database_url) is Schema.EMPTY
+
+
+def test_where_no_database_is_none_is_made_and_nothing_is_dumped(empty_database_url: str, tmp_path: Path) -> None:
+    for words in (("db", "dump", f"{tmp_path / 'crawl.dump'}"), ("db", "check")):
+        done = command(*words, database_url=None, home=tmp_path / "home")
+        assert done.code == 2
+        assert "RECRAWL_DATABASE_URL" in done.complaint
+        assert not (tmp_path / "home" / "postgres").exists()
+
+        done = command(*words, database_url=empty_database_url, home=tmp_path / "home")
+        assert done.code == 2
+        assert "RECRAWL_DATABASE_URL" in done.complaint
+        assert schema_of(empty_database_url) is Schema.EMPTY
+    assert not (tmp_path / "crawl.dump").exists()

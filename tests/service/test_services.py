@@ -133,10 +133,14 @@ def test_pages_are_reached_by_the_address_that_compose_names(deployed: Place) ->
         assert address.startswith(f"{own}/enter?code=")
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         assert "recrawl" in opener.open(address).read().decode()
-        for wrong in (f"http://localhost.evil.example:{deployed.ports['4280']}", "http://pages:4280"):
+        for wrong in (f"http://localhost.evil.example:{deployed.ports['4280']}", "http://pages.example.com:4280"):
             request = urllib.request.Request(own, headers={"host": wrong.removeprefix("http://")})
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 urllib.request.urlopen(request)
+        token = json.loads(deployed.run("pages", "recrawl", "tokens", "add", "search", "--json").stdout)["token"]
+        asked = {"host": f"pages:{deployed.ports['4280']}", "authorization": f"Bearer {token}"}
+        request = urllib.request.Request(f"{own}/api/v1/domains", headers=asked)
+        assert "items" in json.loads(urllib.request.urlopen(request).read())
 
 
 def test_what_a_worker_has_crawled_is_told_of_after_its_run_has_ended(deployed: Place, site: Remote) -> None:

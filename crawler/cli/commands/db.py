@@ -60,11 +60,14 @@ def check(as_json: Json = False) -> int:
     """
     from crawler.cli.output import print_json, say
     from crawler.cli.session import with_database
+    from crawler.local.stack import require_database
+    from crawler.settings import settings
     from crawler.store import report
 
     async def work(db: "Database", _: "Interrupts") -> tuple[int, list["Finding"]]:
         return await report.count_domains(db), await report.check(db)
 
+    require_database(settings())
     domains, findings = with_database(work)
     if as_json:
         print_json({"holds": not findings, "domains": domains, "findings": findings})
@@ -83,7 +86,8 @@ def dump(
 ) -> int:
     """Write the whole database into one compressed file, as it is at this instant. Crawling goes on meanwhile.
 
-    It is Postgres's own format (pg_dump --format=custom), so that pg_restore reads it, too.
+    It is Postgres's own format (pg_dump --format=custom), so that pg_restore reads it, too. Where no database was ever
+    made there is nothing to dump, and an error: RECRAWL_DATABASE_URL or RECRAWL_HOME says where it is.
 
     Examples:
 

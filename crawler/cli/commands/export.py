@@ -57,6 +57,9 @@ def sync(
         list[str] | None, typer.Argument(metavar="[DOMAIN]...", help="Registered domains; all where none is named.")
     ] = None,
     anew: Annotated[bool, typer.Option("--anew", help="Read all pages, and take out what is not there.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on: put what is found as it is found, until Ctrl-C.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Keep an index of the pages in step: a SQLite file for search by words, or tables in Postgres for embeddings.
@@ -66,13 +69,18 @@ def sync(
     SQLite with FTS5 reads the file, also while it is written. In Postgres the schema recrawl_index has a row for each
     chunk with a column for its embedding, which stays as long as the chunk's text does (docs/export.md).
 
+    With --follow it goes on until it is told to stop (Ctrl-C, SIGTERM: exit code 0), woken as the feed grows, and tells
+    of each time that something was put or taken out; with --json each is a line.
+
     Examples:
 
         recrawl sync pages.sqlite
         recrawl sync docs.sqlite docs.example.com
+        recrawl sync pages.sqlite --follow
         recrawl sync postgresql://search@localhost/search
         sqlite3 docs.sqlite "SELECT heading, text FROM chunk_text WHERE chunk_text MATCH 'pear' ORDER BY rank LIMIT 5"
     """
-    from crawler.cli.actions.delivery import export as action
+    from crawler.cli.actions.delivery import sync as action
 
-    return action.sync_index(target, names or (), anew=anew, as_json=as_json)
+    asked = action.SyncAsked(target, names or (), anew=anew, follow=follow)
+    return action.sync_index(asked, as_json=as_json)

@@ -23,7 +23,8 @@ def mcp(as_json: Json = False) -> int:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
         raise CrawlerError(
-            "recrawl mcp needs the SDK: pip install 'recrawl[mcp]' (in a checkout: make setup-extras)"
+            "recrawl mcp needs the SDK: pip install 'recrawl[mcp]' (in a checkout: make setup-extras EXTRAS=mcp; for an"
+            " image: --build-arg EXTRAS=mcp)"
         ) from error
     serve()
     return DONE

@@ -333,6 +333,13 @@ async def end_of_feed(db: Database) -> int:
     return int(row[0]) if row else 0
 
 
+async def domains_with_changes(db: Database, *, after: int) -> frozenset[int]:
+    """The numbers of the domains that have changes in the feed behind a cursor."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute("SELECT DISTINCT domain_id FROM feed WHERE position > %s", (after,))
+        return frozenset(number for (number,) in await cursor.fetchall())
+
+
 async def feed_source(db: Database, domain: Domain) -> str:
     """What tells the feed of a domain from that of any other database, or registration: a cursor is of one source."""
     async with db.transaction() as connection:

@@ -77,7 +77,7 @@ CHANGED = """
              WHERE position > %(after)s AND position <= %(until)s AND domain_id = %(domain_id)s
              ORDER BY position LIMIT %(most)s) f
       LEFT JOIN LATERAL (SELECT key, version, change FROM event e
-                     WHERE e.domain_id = f.domain_id AND e.number = f.number
+                     WHERE e.domain_id = %(domain_id)s AND e.number = f.number
                        AND e.change IN ('first', 'changed', 'moved', 'gone', 'refused', 'back') OFFSET 0) e ON true
      ORDER BY f.position
 """

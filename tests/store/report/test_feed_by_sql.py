@@ -11,7 +11,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import ChangeSignal
 from crawler.core.http import Authority
-from crawler.store import claim, domains, record, report
+from crawler.store import claim, domains, record, report, retention
 from crawler.store.database import Database
 from crawler.store.report import EventKind
 from tests.store.conftest import START
@@ -19,6 +19,7 @@ from tests.store.made_up import TERM, USUAL, crawl, html, look, targets, url
 
 DOCS = Path(__file__).parents[3] / "docs" / "feed.md"
 LISTEN, ONCE, AGAIN = re.findall(r"^```sql\n(.*?)^```$", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+(OF_ONE,) = re.findall(r"^-- for one domain: (.*;)$", ONCE, re.MULTILINE)
 WRITERS, PAGES = 4, 60
 DAY = timedelta(days=1)
 
@@ -73,6 +74,35 @@ async def test_the_recipe_takes_each_event_once_and_in_order_while_four_writers_
     assert taken == there
     assert [position for position, _ in taken] == list(range(1, WRITERS * PAGES + 1))
     assert cursor == [(WRITERS * PAGES,)]
+
+
+async def test_a_reader_of_one_domain_takes_that_domains_events_and_holds_back_those_alone(
+    db: Database, database_url: str
+) -> None:
+    leases = [await leased(db, f"{name}.test") for name in ("apple", "birch", "cedar")]
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        everything, table = ONCE.split(OF_ONE)
+        await connection.execute((OF_ONE.replace("docs.example.com", "birch.test") + table).encode())
+        assert "INSERT INTO feed_reader" in everything  # instead of that
+        for lease in leases:
+            await crawl(db, lease, {0: [1, 2], 1: [0], 2: [0]}, START)
+            await report.stamp_feed(db, at=START)
+        held = await (await connection.execute("SELECT position FROM feed_reader")).fetchone()
+        await connection.execute(AGAIN.encode())
+        await connection.execute(AGAIN.encode())
+
+    async with db.transaction() as connection:
+        taken = await (await connection.execute("SELECT position, url FROM my_change ORDER BY position")).fetchall()
+        cursor = await (await connection.execute("SELECT position FROM feed_reader")).fetchone()
+    assert held == (0,)
+    assert [await retention.slowest_reader(db, lease.domain) for lease in leases] == [
+        None,
+        retention.SlowestReader(position=6, name="reader mine"),
+        None,
+    ]
+    assert [position for position, _ in taken] == [4, 5, 6]
+    assert all(url.startswith("http://birch.test/") for _, url in taken)
+    assert cursor == (6,)
 
 
 async def test_who_listens_is_told_once_where_the_feed_ends(db: Database, database_url: str) -> None:

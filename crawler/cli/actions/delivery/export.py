@@ -1,27 +1,25 @@
-"""recrawl export, a domain's pages to a file, a folder or stdout; recrawl sync, an index kept in step."""
+"""recrawl export: a domain's pages to a file, a folder or stdout."""
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import urlsplit, urlunsplit
 
 from crawler.cli.cursors import told_if_useless
 from crawler.cli.exits import DONE
-from crawler.cli.output import out, print_json, remark, say
+from crawler.cli.output import out, print_json, remark
 from crawler.cli.progress import PagesWritten
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.errors import BadInput, CrawlerError, CursorAhead
-from crawler.export import Exported, Format, PostgresIndex, SqliteIndex, Synced, What, called, in_thread
+from crawler.export import Exported, Format, What
 from crawler.export import export as write_pages
-from crawler.export import sync as bring_in_step
 from crawler.register import domain_named
-from crawler.store import domains, report
+from crawler.store import report
 from crawler.store.database import Database
 
 
@@ -65,52 +63,6 @@ def export(asked: ExportAsked, *, as_json: bool) -> int:
         noun = "version" if asked.versions else "page"
         remark(f"{counted(done.pages, noun)}; what changes from now on: {_next(asked, done)}")
     return DONE
-
-
-def sync_index(target: str, names: Sequence[str], *, anew: bool, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> tuple[dict[str, Synced], dict[str, int]]:
-        every = [listed.domain for listed in await domains.every(db)]
-        wanted = [await domain_named(db, name) for name in names] or every
-        await report.stamp_feed(db, at=datetime.now(UTC))
-        async with in_thread(_index(target)) as (index, thread):
-            done: dict[str, Synced] = {}
-            with PagesWritten() as progress:
-                for each in wanted:
-                    done[each.authority] = await bring_in_step(
-                        db, each, index, anew=anew, progress=progress.advance, thread=thread
-                    )
-            gone = set(await called(thread, index.domains)) - {each.authority for each in every}
-            forgotten = {name: await called(thread, index.forget, name) for name in sorted(gone)}
-        return done, forgotten
-
-    done, forgotten = with_database(work)
-    if as_json:
-        print_json({"index": _shown_target(target), "domains": done, "forgotten": forgotten})
-        return DONE
-    for name, synced in done.items():
-        how = "all pages read" if synced.is_anew else "what has changed"
-        say(f"{name}: {counted(synced.put, 'page')} put, {synced.removed:,} taken out ({how})")
-    for name, removed in forgotten.items():
-        say(f"{name}: {counted(removed, 'page')} taken out; it is not registered any more")
-    if not done and not forgotten:
-        remark("No domain is registered: recrawl crawl URL")
-    return DONE
-
-
-def _index(target: str) -> SqliteIndex | PostgresIndex:
-    return PostgresIndex(target) if _is_database(target) else SqliteIndex(Path(target))
-
-
-def _is_database(target: str) -> bool:
-    return target.startswith(("postgresql://", "postgres://"))
-
-
-def _shown_target(target: str) -> str:
-    """The index without a password."""
-    parts = urlsplit(target)
-    if not _is_database(target) or parts.password is None:
-        return target
-    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", "@", 1)))
 
 
 def _form(asked: ExportAsked) -> Format:

@@ -1,11 +1,9 @@
 """recrawl changes: what changed, the newest first for people, in the order of the feed for programs."""
 
-import asyncio
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from rich.text import Text
 
@@ -148,25 +146,12 @@ def follow(wish: Wish, *, from_now: bool, as_json: bool) -> int:
                         say("")
                 shown = replace(shown, after=cursor)
                 if not items:
-                    await _either(announced.wait(), interrupts.stop.wait())
+                    await interrupts.or_stop(announced.wait())
         return interrupts.number or 0
 
     with told_if_useless(as_json=as_json):
         number = with_database(work, patient=True)
     return 128 + number if number else DONE
-
-
-async def _either(one: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object]) -> None:
-    """Wait for whichever ends first; the other one is ended."""
-    tasks = [asyncio.create_task(one), asyncio.create_task(other)]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _new_items(db: Database, shown: ChangeFilter) -> tuple[list[FeedItem], int]:

@@ -8,13 +8,14 @@ from crawler.cli.output import print_json, remark, say
 from crawler.cli.values import counted, shown_bytes
 from crawler.local.postgres.backup import dump as dump_database
 from crawler.local.postgres.backup import restored
-from crawler.local.stack import crawl_database
+from crawler.local.stack import crawl_database, require_database
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import open_database
 
 
 def dump(file: Path, *, as_json: bool) -> int:
+    require_database(settings())
     with crawl_database(settings()) as url:
         size = dump_database(url, file)
     if as_json:
