@@ -17,6 +17,6 @@ def test_the_artifact_names_the_reader_that_holds_versions_back() -> None:
 
     shown = markdown([held, Pruned("b.test")], dry_run=False)
 
-    said = "a.test: 1,200 versions stay for subscription 3, which has not read what was found since 2026-05-01 09:00 UTC"
-    assert f"{said} (recrawl notify resume 3)." in shown
+    said = "a.test: 1,200 versions stay for subscription 3, which has not read what was found since 2026-05-01 09:00"
+    assert f"{said} UTC (recrawl notify resume 3)." in shown
     assert shown.count("stay for") == 1
