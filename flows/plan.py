@@ -74,6 +74,8 @@ async def keep_quotas(db: Database, wanted: Sequence[Domain]) -> None:
         get_run_logger().info("%s: %d versions thinned out for its quota, %s", done.domain, done.versions, freed)
         if done.exceeds:
             get_run_logger().warning("%s: %s above its quota", done.domain, shown_bytes(done.exceeds))
+            if done.reader:
+                get_run_logger().warning("%s: %s", done.domain, done.held_back)
 
 
 async def tell_of_targets(db: Database, planned: Sequence[Planned], *, at: datetime) -> None:

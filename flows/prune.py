@@ -41,10 +41,8 @@ async def prune(domain: str = "", dry_run: bool = False) -> dict[str, int]:  # n
     for each in found:
         if each.exceeds:
             get_run_logger().warning("%s: %s above its quota", each.domain, shown_bytes(each.exceeds))
-        if each.unread:
-            get_run_logger().warning(
-                "%s: %d old changes stay, since %s has not read them", each.domain, each.unread, each.reader
-            )
+        if each.reader:
+            get_run_logger().warning("%s: %s", each.domain, each.held_back)
     shown = markdown(found, dry_run=dry_run)
     await if_heard(acreate_markdown_artifact(shown, key="prune-result", description="What was pruned"))
     return {each.domain: each.freed_bytes for each in found}
@@ -56,6 +54,7 @@ def markdown(found: Sequence[Pruned], *, dry_run: bool) -> str:
     lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
     lines += [f"| {' | '.join(_row(each))} |" for each in rows[:SHOWN]]
     lines += [f"\n{each.domain} is {shown_bytes(each.exceeds)} above its quota." for each in rows if each.exceeds]
+    lines += [f"\n{each.domain}: {each.held_back}." for each in rows if each.reader][:SHOWN]
     if dry_run:
         lines.append("\nA dry run: nothing was changed.")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Markdown in chunks for search by meaning: a part under each heading, long ones cut between paragraphs."""
+"""Markdown in chunks for search by meaning: a part under each heading, long ones cut where their own words say."""
 
 import re
 from collections import Counter
@@ -7,20 +7,26 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from crawler.core.http import Url
+from crawler.export.cuts import cut, fence_after
+from crawler.export.markdown import markdown_of
+from crawler.store.report import TakenPage
 
+# Whoever changes how pages are cut, or chunks named, raises FORM of both indexes, so that the next sync reads all anew.
 MOST_CHARS = 4000  # of one chunk: a thousand words or so, which models that embed texts take whole
+LEAST_PART = 4  # a text is cut into chunks of a fourth of that at least
 ID_BYTES = 16
+NAMED_BY_CHARS = 200  # at the beginning of a chunk
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A part of a page. headings: those it stands under, the outermost first.  text: Markdown, without these.
 
-    id: of the page's URL, the headings, and the place among chunks under the same ones; so that it stays as long as
-    these do, whatever else changes on the page.
+    id: of the page's URL and the headings; and unless it is the first under these, of the words it begins with, and its
+    place among those that begin alike. So it stays whatever else changes on the page, and, unless it is the chunk's
+    beginning, in the chunk.
     """
 
     id: str
@@ -28,14 +34,22 @@ class Chunk:
     text: str
 
 
+def chunks_of_page(page: TakenPage) -> Iterator[Chunk]:
+    """The chunks of a page; needs its body. Tables are not padded, so that a wide cell changes no row but its own."""
+    return chunks_of(markdown_of(page, pads_tables=False), url=page.url)
+
+
 def chunks_of(markdown: str, *, url: Url, most_chars: int = MOST_CHARS) -> Iterator[Chunk]:
     """The chunks of a page, in its order; headings without a text of their own have none."""
     places: Counter[tuple[str, ...]] = Counter()
     for headings, text in _sections(markdown):
-        for part in _cut(text, most_chars):
-            places[headings] += 1
-            name = "\0".join((url, *headings, str(places[headings])))
-            yield Chunk(blake2b(name.encode(), digest_size=ID_BYTES).hexdigest(), headings, part)
+        for part in cut(text, least=most_chars // LEAST_PART, most=most_chars):
+            named_by = (url, *headings)
+            if places[named_by]:
+                named_by += (f"\n{part.own.strip()[:NAMED_BY_CHARS]}",)  # no heading begins with a line's end
+            places[named_by] += 1
+            name = "\0".join((*named_by, str(places[named_by])))
+            yield Chunk(blake2b(name.encode(), digest_size=ID_BYTES).hexdigest(), headings, part.text)
 
 
 def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -43,40 +57,14 @@ def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], str]]:
     open_ones: dict[int, str] = {}
     lines: list[str] = []
     fence = ""
-    for line in markdown.splitlines():
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        heading = None if fence else _HEADING.match(line)
+    for line in markdown.splitlines(keepends=True):
+        fence = fence_after(line, fence)
+        heading = None if fence else _HEADING.match(line.rstrip())
         if heading is None:
             lines.append(line)
             continue
-        yield tuple(open_ones.values()), "\n".join(lines)
+        yield tuple(open_ones.values()), "".join(lines)
         lines.clear()
         level = len(heading[1])
         open_ones = {each: text for each, text in open_ones.items() if each < level} | {level: heading[2]}
-    yield tuple(open_ones.values()), "\n".join(lines)
-
-
-def _cut(text: str, most_chars: int) -> Iterator[str]:
-    """A text in parts of at most so many characters, between paragraphs, or else between lines or wherever it must."""
-    part = ""
-    for piece in _pieces(text.strip("\n"), most_chars):
-        if part and len(part) + len("\n\n") + len(piece) > most_chars:
-            yield part
-            part = ""
-        part = f"{part}\n\n{piece}" if part else piece
-    if part:
-        yield part
-
-
-def _pieces(text: str, most_chars: int) -> Iterator[str]:
-    for paragraph in filter(str.strip, re.split(r"\n[ \t]*\n", text)):
-        left = paragraph
-        while len(left) > most_chars:
-            end = max(left.rfind("\n", 1, most_chars), 0) or left.rfind(" ", 1, most_chars)
-            end = end if end > 0 else most_chars
-            yield left[:end]
-            left = left[end:].lstrip("\n ")
-        if left:
-            yield left
+    yield tuple(open_ones.values()), "".join(lines)

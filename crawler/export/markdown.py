@@ -21,8 +21,8 @@ MOST_HEAD = 20_000  # characters of a line with a URL
 _UNSAFE = re.compile(r"[^\w.~@=,+ -]")
 
 
-def markdown_of(page: TakenPage) -> str:
-    """The main content of a page as Markdown.
+def markdown_of(page: TakenPage, *, pads_tables: bool = True) -> str:
+    """The main content of a page as Markdown. pads_tables: cells of a column are as wide as its widest.
 
     Its main text where it is no web page, its body is not kept, or nothing else can be made of it, as of one that is
     nested too deep.
@@ -30,7 +30,9 @@ def markdown_of(page: TakenPage) -> str:
     if page.body is None or kind_of(page.body, page.content_type) != "html":
         return page.text
     html = main_html(page.body, page.content_type, url=page.url)
-    options = ConversionOptions(heading_style="atx", extract_metadata=False, autolinks=False)
+    options = ConversionOptions(
+        heading_style="atx", extract_metadata=False, autolinks=False, compact_tables=not pads_tables
+    )
     try:
         found = str(convert(html, options).content).strip()
     except ConversionError:

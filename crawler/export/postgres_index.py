@@ -17,7 +17,7 @@ from crawler.errors import CrawlerError
 from crawler.store.database import libpq_url, one_line
 from crawler.store.report import TakenPage
 
-FORM = 2  # of the tables; kept in the comment of their schema
+FORM = 3  # of the tables, and of the chunks in them; kept in the comment of their schema
 SAYS_FORM = "recrawl sync, form {form}"
 LOCK = 0x73796E63  # "sync": one at a time keeps an index
 CONNECT_SECONDS = 20
@@ -41,7 +41,9 @@ CREATE INDEX chunk_to_embed ON recrawl_index.chunk (id) WHERE embedding IS NULL;
 COMMENT ON COLUMN recrawl_index.chunk.embedding IS
     'null until it is filled, and again when the text changes; the id of a chunk stays';
 """
-FROM_FORM_1 = "ALTER TABLE recrawl_index.sync ADD COLUMN source text;"
+# What an older form lacks; then all pages are read anew, since they were cut by an older rule.
+FROM_FORM = {1: "ALTER TABLE recrawl_index.sync ADD COLUMN source text;", 2: ""}
+READ_ANEW = "UPDATE recrawl_index.sync SET cursor = NULL;"
 SAY_FORM = "COMMENT ON SCHEMA recrawl_index IS '{said}'"
 FOUND_FORM = """
     SELECT obj_description(to_regnamespace('recrawl_index')::oid, 'pg_namespace'), to_regnamespace('recrawl_index')
@@ -162,21 +164,21 @@ class PostgresIndex:
         said, schema = self._db.execute(FOUND_FORM).fetchone() or (None, None)
         if said == SAYS_FORM.format(form=FORM):
             return
-        is_older = said == SAYS_FORM.format(form=1)
-        if schema is not None and not is_older:
+        older = next((change for form, change in FROM_FORM.items() if said == SAYS_FORM.format(form=form)), None)
+        if schema is not None and older is None:
             raise CrawlerError("its schema recrawl_index is no index of this recrawl: name another database")
         (vector,) = self._db.execute(VECTOR).fetchone() or ("real[]",)
         with self._db.transaction():
-            self._db.execute((FROM_FORM_1 if is_older else TABLES.format(vector=vector)).encode())
+            change = TABLES.format(vector=vector) if older is None else f"{older} {READ_ANEW}"
+            self._db.execute(change.encode())
             self._db.execute(SAY_FORM.format(said=SAYS_FORM.format(form=FORM)).encode())
 
     def _put_page(self, domain: str, page: TakenPage) -> None:
-        from crawler.export.chunks import chunks_of
-        from crawler.export.markdown import markdown_of
+        from crawler.export.chunks import chunks_of_page
 
         names = ("url", "title", "language", "version", "version_at", "seen_at", "importance")
         self._db.execute(PUT_PAGE, {name: getattr(page, name) for name in names} | {"domain": domain})
-        chunks = list(chunks_of(markdown_of(page), url=page.url))
+        chunks = list(chunks_of_page(page))
         self._db.execute(DROP_CHUNKS, {"url": page.url, "ids": [chunk.id for chunk in chunks]})
         with self._db.cursor() as cursor:
             cursor.executemany(

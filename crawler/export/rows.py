@@ -28,13 +28,12 @@ def chunk_rows(page: TakenPage) -> Iterator[Row]:
 
     A page that is not there any more is one row with no chunk: whoever keeps chunks deletes those that it had.
     """
-    from crawler.export.chunks import chunks_of
-    from crawler.export.markdown import markdown_of
+    from crawler.export.chunks import chunks_of_page
 
     shared = {name: getattr(page, name) for name in ("url", "title", "language", "version", "version_at")}
     shared["state"] = page.state.value
     if not page.is_there:
         yield shared | {"chunk": None, "heading": [], "text": ""}
         return
-    for chunk in chunks_of(markdown_of(page), url=page.url):
+    for chunk in chunks_of_page(page):
         yield shared | {"chunk": chunk.id, "heading": list(chunk.headings), "text": chunk.text}

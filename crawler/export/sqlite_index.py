@@ -18,7 +18,7 @@ from typing import Self
 from crawler.errors import CrawlerError
 from crawler.store.report import TakenPage
 
-FORM = 2  # of the tables; kept in the file
+FORM = 3  # of the tables, and of the chunks in them; kept in the file
 BUSY_SECONDS = 30.0  # to wait for a reader, or for whoever else writes the file
 TURN_SECONDS = 0.05  # between two questions whether another sync has ended
 
@@ -52,7 +52,9 @@ CREATE TRIGGER chunk_out AFTER DELETE ON chunk BEGIN
 END;
 CREATE TABLE sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass INTEGER NOT NULL DEFAULT 0, source TEXT);
 """
-FROM_FORM_1 = "ALTER TABLE sync ADD COLUMN source TEXT;"
+# What an older form lacks; then all pages are read anew, since they were cut by an older rule.
+FROM_FORM = {1: "ALTER TABLE sync ADD COLUMN source TEXT;", 2: ""}
+READ_ANEW = "UPDATE sync SET cursor = NULL;"
 
 
 class SqliteIndex:
@@ -84,9 +86,10 @@ class SqliteIndex:
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if form == FORM:
             return
-        if form not in {0, 1} or (form == 0 and tables):
+        if form not in {0, *FROM_FORM} or (form == 0 and tables):
             raise CrawlerError(f"{self._file} is there, and no index of this recrawl: name another file")
-        self._db.executescript(f"BEGIN; {FROM_FORM_1 if form else TABLES} PRAGMA user_version = {FORM}; COMMIT;")
+        change = f"{FROM_FORM[form]} {READ_ANEW}" if form else TABLES
+        self._db.executescript(f"BEGIN; {change} PRAGMA user_version = {FORM}; COMMIT;")
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -156,8 +159,7 @@ class SqliteIndex:
         return removed
 
     def _add(self, domain: str, page: TakenPage, current: int) -> None:
-        from crawler.export.chunks import chunks_of
-        from crawler.export.markdown import markdown_of
+        from crawler.export.chunks import chunks_of_page
 
         row = self._db.execute(
             "INSERT INTO page (domain, url, title, language, version, version_at, seen_at, importance, pass)"
@@ -171,10 +173,7 @@ class SqliteIndex:
         ).fetchone()
         self._db.executemany(
             "INSERT INTO chunk (id, page, heading, text) VALUES (?, ?, ?, ?)",
-            [
-                (chunk.id, row[0], " > ".join(chunk.headings), chunk.text)
-                for chunk in chunks_of(markdown_of(page), url=page.url)
-            ],
+            [(chunk.id, row[0], " > ".join(chunk.headings), chunk.text) for chunk in chunks_of_page(page)],
         )
 
     @contextmanager

@@ -49,7 +49,7 @@ def is_searchable(file: Path) -> bool:
     try:
         with closing(_opened(file)) as db:
             (form,) = db.execute("PRAGMA user_version").fetchone()
-            return int(form) == FORM
+            return 1 <= int(form) <= FORM  # older ones differ in what they keep for sync
     except sqlite3.Error:
         return False
 

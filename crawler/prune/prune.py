@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey
+from crawler.prune.readers import remedy_of
 from crawler.store import domains, report, retention
 from crawler.store.database import Database
 from crawler.store.retention import SizeEstimate, SlowestReader, Thinned, VersionName
@@ -21,7 +22,10 @@ class Pruned:
     versions: thinned out, of which `over_quota` are beyond what the settings ask, since the quota was exceeded.
     bodies: that no version says any more.  freed_bytes: of texts and bodies, as they were stored.
     packed: visits.  merged: visits whose packs of a month were merged.  visits, changes: forgotten.
-    unread: changes that are old enough to be forgotten and stay, with their versions, since `reader` has not read them.
+    unread: changes that are old enough to be forgotten and stay, since `reader` has not read them.
+    held: versions that stay for it, beyond what the settings keep, and of a domain above its quota beyond the newest.
+    reader: whoever holds something back; empty where nobody does.  reader_since: when the oldest change was found that
+    it has not read.  remedy: what a person can do about it.
     stored_bytes: that texts and bodies take afterwards.
     exceeds: bytes above the quota that remain, since a page's newest version is never taken, nor one to be read yet.
     """
@@ -36,9 +40,22 @@ class Pruned:
     visits: int = 0
     changes: int = 0
     unread: int = 0
+    held: int = 0
     reader: str = ""
+    reader_since: datetime | None = None
+    remedy: str = ""
     stored_bytes: int = 0
     exceeds: int = 0
+
+    @property
+    def held_back(self) -> str:
+        """What stays for a reader, for whom, since when, and the next step, as a sentence; empty where nothing does."""
+        if not self.reader:
+            return ""
+        many = ((self.held, "versions"), (self.unread, "old changes"))
+        what = " and ".join(f"{count:,} {noun}" for count, noun in many if count)
+        since = f" since {self.reader_since:%Y-%m-%d %H:%M %Z}" if self.reader_since else ""
+        return f"{what} stay for {self.reader}, which has not read what was found{since} ({self.remedy})"
 
     def with_thinned(self, thinned: Thinned) -> "Pruned":
         return replace(
@@ -85,6 +102,7 @@ async def prune_domain(db: Database, domain: Domain, *, at: datetime, dry_run: b
         done = await _keep_quota(db, domain, done, read_until=read_until, dry_run=dry_run)
         done = await _visits(db, domain, done, last_visit_at=last_visit_at, dry_run=dry_run)
         done = await _changes(db, domain, done, last_visit_at=last_visit_at, reader=reader, dry_run=dry_run)
+        done = await _with_reader(db, domain, done, reader)
         if not dry_run:
             done = await _sweep(db, domain, done)
     stored = await retention.stored_bytes(db, domain)
@@ -109,6 +127,7 @@ async def keep_quota(db: Database, domain: Domain) -> Pruned | None:
     read_until = reader.position if reader is not None else None
     done = await _thin(db, domain, Pruned(domain.authority), read_until=read_until, dry_run=False)
     done = await _keep_quota(db, domain, done, read_until=read_until, dry_run=False)
+    done = await _with_reader(db, domain, done, reader)
     return _with_stored(domain, done, await retention.stored_bytes(db, domain))
 
 
@@ -124,14 +143,23 @@ def _with_stored(domain: Domain, done: Pruned, stored: int) -> Pruned:
     return replace(done, stored_bytes=stored, exceeds=max(0, stored - quota) if quota is not None else 0)
 
 
+async def _with_reader(db: Database, domain: Domain, done: Pruned, reader: SlowestReader | None) -> Pruned:
+    """With the reader that holds something back, if any."""
+    if reader is None or not (done.held or done.unread):
+        return done
+    since = await retention.first_unread_at(db, domain, reader)
+    return replace(done, reader=str(reader), reader_since=since, remedy=remedy_of(reader))
+
+
 async def _thin(db: Database, domain: Domain, done: Pruned, *, read_until: int | None, dry_run: bool) -> Pruned:
     take = retention.would_thin if dry_run else retention.thin
     after: PageKey | None = PageKey(b"")
     while after is not None:
-        names, after = await retention.versions_to_thin(
+        choice = await retention.versions_to_thin(
             db, domain, domain.settings.retention, after=after, read_until=read_until
         )
-        done = done.with_thinned(await take(db, domain, names))
+        done = replace(done.with_thinned(await take(db, domain, choice.names)), held=done.held + choice.held)
+        after = choice.last
     return done
 
 
@@ -141,11 +169,12 @@ async def _keep_quota(db: Database, domain: Domain, done: Pruned, *, read_until:
         return done
     over = await retention.stored_bytes(db, domain) - (done.freed_bytes if dry_run else 0) - quota
     take = retention.would_thin if dry_run else retention.thin
-    last = None
+    last, held = None, 0
     while over > 0:
-        names, last = await retention.oldest_versions(db, domain, after=last, read_until=read_until)
+        choice = await retention.oldest_versions(db, domain, after=last, read_until=read_until)
+        names, last, held = choice.names, choice.last, held + choice.held
         if last is None:
-            break
+            return replace(done, held=max(done.held, held))  # all but the newest were looked at
         chosen: list[VersionName] = []
         size = 0
         for name in names:
@@ -158,6 +187,7 @@ async def _keep_quota(db: Database, domain: Domain, done: Pruned, *, read_until:
         done = replace(done.with_thinned(thinned), over_quota=done.over_quota + thinned.versions)
         if chosen and len(chosen) < len(names):
             last = chosen[-1]  # bodies that others say as well freed less than they seemed to
+            held -= choice.held  # these are looked at once more
     return done
 
 
@@ -206,7 +236,7 @@ async def _changes(
         left = await retention.changes_to_forget(db, domain, before=before, read_until=reader.position)
     done = replace(done, changes=left.many)
     if reader is not None and left.many < old.many:
-        done = replace(done, unread=old.many - left.many, reader=reader.name)
+        done = replace(done, unread=old.many - left.many)
     while left.many and not dry_run:
         left = await retention.forget_changes(db, domain, left)
     return done

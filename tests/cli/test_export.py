@@ -1,6 +1,7 @@
 """recrawl export, as typed."""
 
 import json
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -52,6 +53,8 @@ def test_an_export_is_taken_and_followed(site: Path, database_url: str, tmp_path
             ((domain, "--since", "999999"), "the feed ends at"),
             ((domain, "--json"), "--to"),
             ((domain, "--format", "markdown", "--to", f"{file}"), "no folder"),
+            ((domain, "--to", f"{tmp_path}"), "is a folder: --to FILE"),
+            ((domain, "--to", "."), "is a folder: --to FILE"),
         ):
             code, out, said = run("export", *wrong)
             assert code == 2, wrong
@@ -61,6 +64,18 @@ def test_an_export_is_taken_and_followed(site: Path, database_url: str, tmp_path
         code, _, said = run("export", domain, "--to", f"{tmp_path / 'none' / 'x.jsonl'}")
         assert code == 1
         assert "cannot be written" in said
+        for where in (("--to", "/dev/full"), ("--format", "markdown", "--to", f"{file / 'notes'}")):
+            code, _, said = run("export", domain, *where)
+            assert code == 1, where
+            assert "cannot be written" in said
+            assert len(said.splitlines()) == 1
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        assert run("export", domain, "--to", f"{pipe}")[0] == 0
+        assert len(os.read(reading, 1 << 16).splitlines()) == 2
+        os.close(reading)
+        assert pipe.is_fifo()
         assert not list(tmp_path.glob("**/*.part"))
 
 

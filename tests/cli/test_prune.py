@@ -81,6 +81,25 @@ def test_what_is_pruned_is_foretold_done_and_told(recrawl: Recrawl, lived: int) 
     assert "more than the quota" in full.err
 
 
+def test_a_paused_subscription_is_named_where_it_holds_versions_back(recrawl: Recrawl, lived: int) -> None:
+    assert recrawl("notify", "add", "https://example.com/told").code == 0
+    assert recrawl("notify", "pause", "1").code == 0
+    assert recrawl("domains", "set", NAME, *SET, "--quota", "1").code == 0
+    assert "stay for" not in recrawl("prune", "--dry-run").err  # it has read all that there is
+    assert recrawl("db", "sql", "--write", "UPDATE subscription SET position = 0 RETURNING 1").code == 0
+
+    said = recrawl("prune").err
+    told = recrawl("prune", "--json").json["domains"][0]
+
+    assert "versions stay for subscription 1, which has not read what was found since 2026-" in said
+    assert "recrawl notify resume 1, or recrawl notify remove 1" in said
+    assert (told["reader"], told["held"] > 10) == ("subscription 1", True)
+    assert told["reader_since"].startswith("2026-")
+    assert "recrawl notify resume 1" in told["remedy"]
+    assert recrawl("notify", "resume", "1").code == 0
+    assert recrawl("prune", "--json").json["domains"][0]["versions"] == told["held"]
+
+
 def test_a_crawl_ends_within_the_quota_of_what_it_has_crawled(recrawl: Recrawl, site: Site) -> None:
     words = "".join(random.Random(7).choices("abcdefgh ijklmnop", k=1000))
     assert recrawl("crawl", site.url, "--allow-private", "--delay", "0").code == 0

@@ -16,8 +16,8 @@ from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage
 from tests.conftest import execute, new_database
-from tests.crawl.crawls import START, answering, crawl, register
-from tests.export.test_sync import Killed, Shop, next_day
+from tests.crawl.crawls import DAY, START, answering, crawl, recrawl, register
+from tests.export.test_sync import Article, Killed, Shop, next_day
 
 TO_EMBED = "SELECT id, text FROM recrawl_index.chunk WHERE embedding IS NULL LIMIT 5"
 EMBED = "UPDATE recrawl_index.chunk SET embedding = %s::text::elsewhere.vector WHERE id = %s AND text = %s"
@@ -251,6 +251,57 @@ async def test_an_index_of_an_earlier_release_is_read_anew_and_keeps_its_embeddi
     assert (done.is_anew, done.put, done.removed) == (True, 20, 0)
     assert (again.is_anew, again.put) == (False, 0)
     assert rows(index_url, "SELECT count(*) FROM recrawl_index.chunk WHERE embedding IS NULL") == [(0,)]
+
+
+async def test_chunks_that_an_earlier_release_has_cut_are_cut_anew_and_the_others_keep_their_embeddings(
+    db: Database, index_url: str
+) -> None:
+    chunks = "SELECT id, place, text FROM recrawl_index.chunk ORDER BY place"
+    async with answering(Article().respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with PostgresIndex(index_url) as index:
+            await sync(db, domain, index)
+        wanted = rows(index_url, chunks)
+        execute(
+            index_url,
+            "UPDATE recrawl_index.chunk SET embedding = ARRAY[1, 2, 3]",
+            "UPDATE recrawl_index.chunk SET id = 'old ' || id WHERE place > 1",
+            "UPDATE recrawl_index.chunk SET text = 'old ' || text WHERE place = 0",
+            "COMMENT ON SCHEMA recrawl_index IS 'recrawl sync, form 2'",
+        )
+        with PostgresIndex(index_url) as index:
+            done = await sync(db, domain, index)
+            again = await sync(db, domain, index)
+
+    assert (done.is_anew, done.put, done.removed) == (True, 1, 0)
+    assert (again.is_anew, again.put) == (False, 0)
+    assert len(wanted) > 5
+    assert rows(index_url, chunks) == wanted
+    assert rows(index_url, "SELECT place FROM recrawl_index.chunk WHERE embedding IS NOT NULL") == [(1,)]
+
+
+async def test_a_paragraph_at_the_top_of_a_long_page_empties_few_embeddings(db: Database, index_url: str) -> None:
+    site = Article()
+    async with answering(site.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with PostgresIndex(index_url) as index:
+            await sync(db, domain, index)
+            execute(index_url, "UPDATE recrawl_index.chunk SET embedding = ARRAY[1, 2, 3]")
+            site.paragraphs.insert(0, "What is new today stands at the top, and nothing else has changed at all.")
+            await recrawl(db, domain, at=START + DAY)
+            await report.stamp_feed(db, at=START + DAY)
+            done = await sync(db, domain, index)
+
+    assert (done.is_anew, done.put) == (False, 1)
+    (found,) = rows(index_url, "SELECT count(*), count(embedding) FROM recrawl_index.chunk")
+    many, embedded_still = (int(str(each)) for each in found)
+    assert many > 5
+    assert many - embedded_still <= 2
+    assert "What is new today" in texts(index_url)[domain.root]
 
 
 def test_a_schema_of_somebody_else_is_left_alone(index_url: str) -> None:

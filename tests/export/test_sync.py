@@ -13,7 +13,7 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.errors import CrawlerError
-from crawler.export import SqliteIndex, Synced, in_thread, search, sync
+from crawler.export import SqliteIndex, Synced, in_thread, is_searchable, search, sync
 from crawler.prune import prune_domain
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -282,6 +282,43 @@ def test_an_index_of_an_earlier_release_is_brought_up_to_date_and_believed_no_lo
     with SqliteIndex(file) as index:
         assert index.domains() == ["a.test"]
         assert index.cursor("a.test", source="this") is None
+
+
+class Article:
+    """A site of one page of many paragraphs without a heading; news are put at its top."""
+
+    def __init__(self) -> None:
+        own = random.Random(1)
+        self.paragraphs = [" ".join(own.choices(WORDS, k=60)) for _ in range(60)]
+
+    def respond(self, target: str) -> bytes:
+        said = "".join(f"<p>{paragraph}</p>" for paragraph in self.paragraphs)
+        return answered(200, f"<title>News</title>{said}".encode()) if target == "/" else answered(404, b"nothing")
+
+
+async def test_chunks_that_an_earlier_release_has_cut_are_cut_anew_by_the_next_sync(db: Database, file: Path) -> None:
+    async with answering(Article().respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with SqliteIndex(file) as index:
+            await sync(db, domain, index)
+        wanted = rows(file, "SELECT id, heading, text FROM chunk ORDER BY id")
+        with closing(sqlite3.connect(file)) as older:
+            older.executescript(
+                "UPDATE chunk SET id = 'old ' || id WHERE rowid > 1;"
+                "DELETE FROM chunk WHERE rowid = (SELECT max(rowid) FROM chunk); PRAGMA user_version = 2;"
+            )
+        assert is_searchable(file)
+        with SqliteIndex(file) as index:
+            done = await sync(db, domain, index)
+            again = await sync(db, domain, index)
+
+    assert (done.is_anew, done.put, done.removed) == (True, 1, 0)
+    assert (again.is_anew, again.put) == (False, 0)
+    assert len(wanted) > 5
+    assert rows(file, "SELECT id, heading, text FROM chunk ORDER BY id") == wanted
+    assert is_whole(file)
 
 
 def test_what_sqlite_says_against_a_file_is_one_line_of_ours(file: Path) -> None:

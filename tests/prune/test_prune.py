@@ -17,7 +17,7 @@ from crawler.core.http import Authority, key_of
 from crawler.core.retention import Dated, kept_versions
 from crawler.core.visit import State
 from crawler.errors import CursorTooOld
-from crawler.prune import prune, prune_domain
+from crawler.prune import keep_quota, prune, prune_domain
 from crawler.store import domains, record, report, retention, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind
@@ -204,6 +204,58 @@ async def test_what_a_subscriber_is_still_to_be_told_stays(db: Database, domain:
     assert await subscriptions.remove(db, subscription.id)
     await prune_domain(db, domain, at=NOW)
     assert await report.forgotten_until(db, domain.id) > begin
+
+
+async def test_a_paused_subscription_that_holds_versions_back_is_named_and_what_to_do(
+    db: Database, domain: Domain
+) -> None:
+    domain = await keep(db, domain, keep_versions=1, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY)
+    wish = SubscriptionWish(target="https://example.com/told", kinds=frozenset({EventKind.CHANGED}))
+    await live(db, domain, range(2))
+    subscription = await subscriptions.add(db, wish, at=START)
+    await subscriptions.pause(db, subscription.id, at=START + 2 * DAY)
+    await live(db, domain, range(2, 16))
+    foretold = await prune_domain(db, domain, at=NOW, dry_run=True)
+
+    done = await prune_domain(db, domain, at=NOW)
+
+    assert (foretold.held, foretold.held_back) == (done.held, done.held_back)
+    assert (done.reader, done.unread) == (f"subscription {subscription.id}", 0)
+    assert done.reader_since is not None
+    assert START + DAY < done.reader_since < START + 3 * DAY
+    assert f"recrawl notify resume {subscription.id}, or recrawl notify remove {subscription.id}" in done.held_back
+    assert f"{done.held} versions stay for subscription {subscription.id}" in done.held_back
+    stay = sum((await kept(db, domain)).values())
+    full = await keep(db, domain, keep_versions=1000, quota=1)
+    over = await prune_domain(db, full, at=NOW)
+    assert sum((await kept(db, domain)).values()) == stay  # what is still to be told is kept against the quota, too
+    assert over.exceeds > 0
+    assert over.held == stay - PAGES - 1
+    hourly = await keep_quota(db, full)
+    assert hourly is not None
+    assert (hourly.reader, hourly.held) == (over.reader, over.held)
+
+    await subscriptions.resume(db, subscription.id, missed=False, at=NOW)
+    domain = await keep(db, domain, keep_versions=1, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY)
+    last = await prune_domain(db, domain, at=NOW)
+    assert last.versions == done.held > 30
+    assert (last.held, last.reader, last.held_back) == (0, "", "")
+
+
+async def test_a_named_cursor_that_does_not_read_is_told_with_the_way_to_forget_it(
+    db: Database, domain: Domain
+) -> None:
+    domain = await keep(db, domain, keep_versions=1, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY)
+    await rows(db, "INSERT INTO feed_reader (name) VALUES ('it''s mine') RETURNING 1")
+    await live(db, domain, range(6))
+
+    done = await prune_domain(db, domain, at=NOW)
+
+    assert done.held > 0
+    assert done.reader == "reader it's mine"
+    assert "DELETE FROM feed_reader WHERE name = 'it''s mine';" in done.remedy
+    await rows(db, "DELETE FROM feed_reader WHERE name = 'it''s mine' RETURNING 1")
+    assert (await prune_domain(db, domain, at=NOW)).versions == done.held
 
 
 async def test_positions_go_on_where_they_were_although_nearly_all_is_forgotten(db: Database, domain: Domain) -> None:

@@ -7,6 +7,7 @@ room of the store; it uses the files beside the rooms alone.
 from crawler.store.retention.changes import (
     SlowestReader,
     changes_to_forget,
+    first_unread_at,
     forget_changes,
     slowest_reader,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "count_visits",
     "drop_empty_partitions",
     "estimate",
+    "first_unread_at",
     "forget_changes",
     "forget_visits",
     "merge_packs",

@@ -45,21 +45,35 @@ FORGET = """
 """
 LOCK = "SELECT first_event FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
 READERS = """
-    SELECT position, who
-      FROM (SELECT position, domain_id, format('reader %%s', name) FROM feed_reader
+    SELECT position, name, number, paused_at
+      FROM (SELECT position, domain_id, name, NULL::bigint, NULL::timestamptz FROM feed_reader
              UNION ALL
-            SELECT position, domain_id, format('subscription %%s', id) FROM subscription) r (position, domain_id, who)
+            SELECT position, domain_id, '', id, paused_at FROM subscription
+           ) r (position, domain_id, name, number, paused_at)
      WHERE domain_id IS NULL OR domain_id = %(domain_id)s
      ORDER BY position LIMIT 1
+"""
+FIRST_UNREAD = """
+    SELECT e.at FROM feed f JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
+     WHERE f.domain_id = %(domain_id)s AND f.position > %(read_until)s ORDER BY f.position LIMIT 1
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SlowestReader:
-    """Who must read all changes of a domain and has read least of them. name: as a person knows it."""
+    """Who must read all changes of a domain and has read least of them.
+
+    name: of a row of feed_reader, else empty.  subscription: its number, else None.  paused_at: since when it is so.
+    """
 
     position: int
-    name: str
+    name: str = ""
+    subscription: int | None = None
+    paused_at: datetime | None = None
+
+    def __str__(self) -> str:
+        """As a person knows it."""
+        return f"reader {self.name}" if self.subscription is None else f"subscription {self.subscription}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,17 @@ async def slowest_reader(db: Database, domain: Domain) -> SlowestReader | None:
     """
     async with db.transaction() as connection:
         row = await (await connection.execute(READERS, {"domain_id": domain.id})).fetchone()
-    return SlowestReader(position=row[0], name=row[1]) if row else None
+    if row is None:
+        return None
+    return SlowestReader(position=row[0], name=row[1], subscription=row[2], paused_at=row[3])
+
+
+async def first_unread_at(db: Database, domain: Domain, reader: SlowestReader) -> datetime | None:
+    """When the oldest change of a domain was found that a reader has not read; None where it has read all."""
+    values = {"domain_id": domain.id, "read_until": reader.position}
+    async with db.transaction() as connection:
+        row = await (await connection.execute(FIRST_UNREAD, values)).fetchone()
+    return row[0] if row else None
 
 
 async def changes_to_forget(

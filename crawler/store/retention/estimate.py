@@ -62,7 +62,7 @@ async def estimate(db: Database, domain: Domain, retention: Retention, *, read_u
     for key, versions in by_page.items():
         newest, now = versions[0][:2]
         past = [Dated(number=number, at=at) for _, _, number, at, _ in versions]
-        stays = kept_versions(past, retention, now=now, needed=needed.get(key, set()) | {newest})
+        stays = kept_versions(past, retention, now=now, needed=needed.of(key) | {newest})
         stored += sum(size for *_, size in versions)
         frees += sum(size for _, _, number, _, size in versions if number not in stays)
         newest_ones += sum(size for _, _, number, _, size in versions if number == newest)

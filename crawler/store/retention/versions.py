@@ -4,15 +4,17 @@ A body is kept once for all versions that say it, so it goes with the last of th
 locked, as a record locks it: no page can come to say what is about to go. A chunk is one transaction.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey
 from crawler.core.retention import Dated, Retention, kept_versions
 from crawler.store.database import BY_KEY, Connection, Database
+
+Last = TypeVar("Last")
 
 PAGES = 200  # of one chunk
 BODIES = 500  # looked at in one transaction of a sweep
@@ -34,9 +36,10 @@ PAST = """
 """
 # What somebody has still to read of, and what it was before.
 NEEDED = """
-    SELECT e.key, e.version FROM event e
+    SELECT e.key, e.version, e.number <= s.stamped_event
+      FROM event e JOIN domain_state s ON s.domain_id = %(domain_id)s
      WHERE e.domain_id = %(domain_id)s AND e.key = ANY(%(keys)s) AND e.version > 0
-       AND (e.number > (SELECT stamped_event FROM domain_state WHERE domain_id = %(domain_id)s)
+       AND (e.number > s.stamped_event
             OR EXISTS (SELECT FROM feed f WHERE f.domain_id = %(domain_id)s AND f.number = e.number
                                             AND f.position > %(read_until)s))
 """
@@ -111,6 +114,21 @@ class Thinned:
 
 
 @dataclass(frozen=True, slots=True)
+class NeededVersions:
+    """By page, versions that somebody has still to read.
+
+    unread: the feed tells of them, and a reader has not come so far.  untold: the feed does not tell of them yet.
+    """
+
+    unread: Mapping[bytes, frozenset[int]]
+    untold: Mapping[bytes, frozenset[int]]
+
+    def of(self, key: bytes) -> frozenset[int]:
+        """Those of a page, for whichever reason."""
+        return self.unread.get(key, frozenset()) | self.untold.get(key, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
 class VersionName:
     """One version of one page. size: bytes of its text and its body, as they are stored."""
 
@@ -120,10 +138,22 @@ class VersionName:
     size: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ThinChoice(Generic[Last]):
+    """Versions that may go. held: so many more would, had a reader read of them.
+
+    last: the page, or the version, that was looked at last; None when there are no more.
+    """
+
+    names: Sequence[VersionName]
+    held: int
+    last: Last | None
+
+
 async def versions_to_thin(
     db: Database, domain: Domain, retention: Retention, *, after: PageKey, read_until: int | None, most: int = PAGES
-) -> tuple[list[VersionName], PageKey | None]:
-    """The versions that go among the next pages of a domain, and the last of those pages; None when there are no more.
+) -> ThinChoice[PageKey]:
+    """The versions that go among the next pages of a domain.
 
     after: pages whose key follows this one.  read_until: the lowest cursor of whoever must read all changes.
     """
@@ -133,19 +163,23 @@ async def versions_to_thin(
         rows = await (await connection.execute(PAST, values)).fetchall()
         needed = await needed_versions(connection, domain.id, [key for key, *_ in rows], read_until=read_until)
     found: list[VersionName] = []
+    held = 0
     for key, newest, now, numbers, instants in rows:
         past = [Dated(number=number, at=at) for number, at in zip(numbers, instants, strict=True)]
-        stays = kept_versions(past, retention, now=now, needed=needed.get(key, set()) | {newest})
+        stays = kept_versions(past, retention, now=now, needed=needed.of(key) | {newest})
+        if key in needed.unread:
+            untold = needed.untold.get(key, frozenset())
+            held += len(stays - kept_versions(past, retention, now=now, needed=untold | {newest}))
         found += [VersionName(key=key, number=each.number, at=each.at) for each in past if each.number not in stays]
-    return found, PageKey(rows[-1][0]) if rows else None
+    return ThinChoice(found, held, PageKey(rows[-1][0]) if rows else None)
 
 
 async def oldest_versions(
     db: Database, domain: Domain, *, after: VersionName | None, read_until: int | None, most: int = OLDEST_AT_ONCE
-) -> tuple[list[VersionName], VersionName | None]:
+) -> ThinChoice[VersionName]:
     """The next versions of a domain that may go where space is short, the oldest first; no page's newest.
 
-    after: the last one of those before.  Also gives the last one that was looked at, None when there are no more.
+    after: the last one of those before.
     """
     values: dict[str, Any] = {"domain_id": domain.id, "most": most}
     values |= {
@@ -157,8 +191,12 @@ async def oldest_versions(
         rows = await (await connection.execute(OLDEST, values)).fetchall()
         names = [VersionName(key=PageKey(key), number=number, at=at, size=size) for key, number, at, size in rows]
         needed = await needed_versions(connection, domain.id, [name.key for name in names], read_until=read_until)
-    free = [name for name in names if name.number not in needed.get(name.key, set())]
-    return free, names[-1] if names else None
+    free = [name for name in names if name.number not in needed.of(name.key)]
+    unread = needed.unread
+    held = sum(
+        name.number in unread.get(name.key, ()) and name.number not in needed.untold.get(name.key, ()) for name in names
+    )
+    return ThinChoice(free, held, names[-1] if names else None)
 
 
 async def thin(db: Database, domain: Domain, names: Sequence[VersionName]) -> Thinned:
@@ -224,17 +262,21 @@ async def stored_bytes(db: Database, domain: Domain) -> int:
 
 async def needed_versions(
     connection: Connection, domain_id: int, keys: Iterable[bytes], *, read_until: int | None
-) -> dict[bytes, set[int]]:
-    """By page, the versions that changes tell of which somebody has still to read, and those before them."""
+) -> NeededVersions:
+    """The versions that changes tell of which somebody has still to read, and those before them."""
     values = {
         "domain_id": domain_id,
         "keys": list(set(keys)),
         "read_until": 2**62 if read_until is None else read_until,
     }
-    found: dict[bytes, set[int]] = {}
-    for key, version in await (await connection.execute(NEEDED, values)).fetchall():
-        found.setdefault(key, set()).update({version, version - 1})
-    return found
+    unread: dict[bytes, set[int]] = {}
+    untold: dict[bytes, set[int]] = {}
+    for key, version, is_told in await (await connection.execute(NEEDED, values)).fetchall():
+        (unread if is_told else untold).setdefault(key, set()).update({version, version - 1})
+    return NeededVersions(
+        unread={key: frozenset(of) for key, of in unread.items()},
+        untold={key: frozenset(of) for key, of in untold.items()},
+    )
 
 
 def _chosen(domain: Domain, names: Sequence[VersionName]) -> dict[str, Any]:

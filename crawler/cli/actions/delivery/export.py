@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import BinaryIO
 
 from crawler.cli.cursors import told_if_useless
@@ -77,6 +78,8 @@ def _form(asked: ExportAsked) -> Format:
         raise BadInput(f"{why}: --versions is for rows and records of pages")
     if form.is_folder and asked.to is None:
         raise BadInput(f"{form} is a folder of files: --to FOLDER")
+    if asked.to is not None and asked.to.exists() and asked.to.is_dir() != form.is_folder:
+        raise BadInput(f"{asked.to} is there and no folder" if form.is_folder else f"{asked.to} is a folder: --to FILE")
     if form.is_binary and asked.to is None and out().is_terminal:
         raise BadInput(f"{form} is nothing for a terminal: --to FILE")
     return form
@@ -88,26 +91,28 @@ def _destination(to: Path | None, form: Format) -> Iterator[Path | BinaryIO]:
     if to is None:
         yield sys.stdout.buffer
         return
-    if form.is_folder:
-        if to.exists() and not to.is_dir():
-            raise BadInput(f"{to} is there and no folder")
-        yield to
-        return
-    part = to.with_name(f".{to.name}.{os.getpid()}.part")
+    is_special = to.exists() and not to.is_dir() and not to.is_file()  # a pipe, or /dev/null, which has to stay one
+    part = to if form.is_folder or is_special else to.with_name(f".{to.name}.{os.getpid()}.part")
     try:
+        if form.is_folder:
+            yield to
+            return
         with part.open("wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # else a power cut may leave a name without what it names
-        part.replace(to)
+            if not is_special:
+                os.fsync(file.fileno())  # else a power cut may leave a name without what it names
+        if not is_special:
+            part.replace(to)
     except OSError as error:
         raise CrawlerError(f"{to} cannot be written: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        if part != to:
+            part.unlink(missing_ok=True)
 
 
 def _next(asked: ExportAsked, done: Exported) -> str:
     given = [f"--format {asked.form}"] if asked.form != Format.JSONL else []
     given += [f"--{asked.what}"] if asked.what is not What.PAGES else []
-    given += [f"--to {asked.to}"] if asked.to is not None and Format(asked.form.lower()).is_folder else []
+    given += [f"--to {quote(str(asked.to))}"] if asked.to is not None and Format(asked.form.lower()).is_folder else []
     return " ".join(["recrawl export", asked.domain, *given, f"--since {done.cursor}"])

@@ -47,6 +47,8 @@ async def keep_quotas(db: Database, wanted: Sequence[Domain]) -> None:
             remark(f"{done.domain}: {counted(done.versions, 'version')} thinned out to keep its quota, {freed}")
         if done is not None and done.exceeds:
             remark(_shown_excess(done))
+        if done is not None and done.exceeds and done.reader:
+            remark(f"{done.domain}: {done.held_back}")
 
 
 def shown_storage(found: SizeEstimate) -> str:
@@ -74,11 +76,8 @@ def _show(found: Sequence[Pruned], *, dry_run: bool) -> None:
             remark(f"{each.domain}: {counted(each.over_quota, 'version')} more {how} to keep the quota")
         if each.exceeds:
             remark(_shown_excess(each))
-        if each.unread:
-            remark(
-                f"{each.domain}: {counted(each.unread, 'change')} and their versions stay although they are old,"
-                f" since {each.reader} has not read them"
-            )
+        if each.reader:
+            remark(f"{each.domain}: {each.held_back}")
     if dry_run:
         remark("Nothing was changed; without --dry-run this goes. What is kept: recrawl domains set DOMAIN --help")
 

@@ -1,0 +1,164 @@
+"""Where long texts are cut: all of the text, small parts that stand by themselves, and few that an edit changes."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.http import Url
+from crawler.export.chunks import MOST_CHARS, chunks_of
+from crawler.export.cuts import Part, cut, fence_after
+
+URL = Url("http://site.test/")
+LEAST = MOST_CHARS // 4
+MOST_CHANGED = 8  # chunks that one paragraph more may change; 5 is the most on pages of real documentation
+
+
+def paragraphs(seed: int, many: int) -> list[str]:
+    """Paragraphs of 3 to 120 words that nobody has said before."""
+    chance = random.Random(seed)
+    letters = "abcdeghiklmnoprstu"
+    return [
+        " ".join("".join(chance.choices(letters, k=chance.randint(2, 9))) for _ in range(chance.randint(3, 120)))
+        for _ in range(many)
+    ]
+
+
+def parts_of(text: str) -> list[Part]:
+    return list(cut(text, least=LEAST, most=MOST_CHARS))
+
+
+def chunks(text: str) -> dict[str, str]:
+    """The texts of a page's chunks by their ids."""
+    found = list(chunks_of(text, url=URL))
+    assert len({chunk.id for chunk in found}) == len(found)
+    return {chunk.id: chunk.text for chunk in found}
+
+
+def is_closed(text: str) -> bool:
+    """Whether no fence is open at a text's end."""
+    fence = ""
+    for line in text.splitlines():
+        fence = fence_after(line, fence)
+    return not fence
+
+
+def without_blanks(text: str) -> str:
+    return "".join(text.split())
+
+
+@given(st.text(alphabet="ab |-\n`~.>\x0c", max_size=300), st.integers(4, 60))
+def test_together_the_parts_are_all_of_a_text_and_none_is_too_large(text: str, most: int) -> None:
+    parts = list(cut(text, least=most // 4, most=most))
+
+    assert without_blanks("".join(part.own for part in parts)) == without_blanks(text)
+    assert all(part.text and len(part.text) <= most for part in parts)
+
+
+@given(st.integers(), st.integers(1, 60))
+def test_parts_are_as_large_as_they_have_to_be_but_the_last(seed: int, many: int) -> None:
+    text = "\n\n".join(paragraphs(seed, many))
+    parts = parts_of(text)
+
+    assert "".join(part.own for part in parts) == text
+    assert all(part.text == part.own.rstrip() for part in parts)
+    assert all(len(part.text) + 2 >= LEAST and len(part.text) <= MOST_CHARS for part in parts[:-1])
+
+
+@given(
+    st.integers(), st.integers(1, 120), st.floats(0, 1), st.sampled_from(["", "# News\n\n", "# News\n\n## Today\n\n"])
+)
+def test_one_paragraph_more_changes_few_chunks_wherever_it_is_put(
+    seed: int, many: int, where: float, head: str
+) -> None:
+    before = paragraphs(seed, many)
+    at = round(where * many)
+    after = [*before[:at], "All that is new today is said in this one.", *before[at:]]
+
+    was, now = chunks(head + "\n\n".join(before)), chunks(head + "\n\n".join(after))
+
+    assert len(now.items() - was.items()) <= MOST_CHANGED
+    assert len(was.items() - now.items()) <= MOST_CHANGED
+
+
+@given(st.integers(), st.integers(1, 40), st.integers(0, 3))
+def test_rows_and_lines_of_code_that_are_put_in_change_few_chunks(seed: int, many: int, times: int) -> None:
+    rows = [f"| {each[:40]} | {each[40:150]} |" for each in paragraphs(seed, many * 10)]
+    code = [f"    {each[:60]}" for each in paragraphs(seed + 1, many * 10)]
+
+    def page(more: int) -> str:
+        table = "\n".join(["| name | said |", "| --- | --- |", *["| new | row |"] * more, *rows])
+        return f"intro\n\n{table}\n\n```py\n" + "\n".join(["new()"] * more + code) + "\n```\n"
+
+    was, now = chunks(page(0)), chunks(page(times))
+
+    assert len(now.items() - was.items()) <= 2 * MOST_CHANGED
+
+
+def test_an_edit_within_a_paragraph_mostly_changes_the_text_of_one_chunk_and_no_id() -> None:
+    before = paragraphs(3, 80)
+    text = "\n\n".join(before)
+    was = chunks(text)
+    alike = 0
+    for paragraph in before:
+        words = paragraph.split()
+        words[len(words) // 2] = "edited"
+        now = chunks(text.replace(paragraph, " ".join(words)))
+        assert len(now.items() - was.items()) <= MOST_CHANGED
+        alike += was.keys() == now.keys() and len(now.items() - was.items()) == 1
+
+    assert len(was) > 6
+    assert alike >= 60  # of 80; else it is near a cut, or among the words that name a chunk
+
+
+def test_a_section_that_has_one_chunk_keeps_its_id_whatever_it_says() -> None:
+    was, now = chunks("# One\n\nthis\n\n# Two\n\nthat\n"), chunks("# New\n\nx\n\n# One\n\nother\n\n# Two\n\nthat\n")
+
+    assert was.keys() < now.keys()
+
+
+def test_sections_of_one_name_are_told_apart_by_what_they_say() -> None:
+    was = chunks("# All\n\n## See\n\na\n\n## See\n\nb\n\n## See\n\nc\n")
+    now = chunks("# All\n\n## See\n\na\n\n## See\n\nnew\n\n## See\n\nb\n\n## See\n\nc\n")
+
+    assert was.items() < now.items()
+
+
+def test_code_that_is_cut_is_code_in_each_part() -> None:
+    lines = [f"value_{n} = {'x' * (n % 70)}" if n % 9 else "" for n in range(400)]
+    text = "Before it.\n\n  ````py\n" + "\n".join(lines) + "\n  ````\n\nAfter it.\n"
+    parts = parts_of(text)
+
+    assert len(parts) > 3
+    assert "".join(part.own for part in parts) == text
+    assert all(is_closed(part.text) and len(part.text) <= MOST_CHARS for part in parts)
+    assert all(part.text.startswith("  ````py\n") for part in parts[1:])
+    assert all(part.text.endswith("\n  ````") for part in parts[:-1])
+    found = [line for part in parts for line in part.text.splitlines() if line.startswith("value_")]
+    assert found == [line for line in lines if line]
+
+
+def test_a_fence_that_nobody_closes_is_closed() -> None:
+    for lines in (3, 300):
+        parts = parts_of("```\n" + "a line of code that goes on\n" * lines)
+        assert all(is_closed(part.text) for part in parts)
+
+
+def test_a_table_that_is_cut_has_its_header_in_each_part() -> None:
+    header = "| name | what it is |\n| --- | --- |\n"
+    text = header + "".join(f"| n{n} | {'word ' * (n % 20)}|\n" for n in range(300)) + "\nAfter it.\n"
+    parts = parts_of(text)
+
+    assert len(parts) > 3
+    assert "".join(part.own for part in parts) == text
+    assert all(part.text.startswith(header) and len(part.text) <= MOST_CHARS for part in parts)
+
+
+def test_one_long_line_is_cut_between_sentences_and_one_long_word_where_it_must() -> None:
+    sentences = [f"{each}." for each in paragraphs(5, 90)]
+    parts = parts_of(" ".join(sentences))
+    assert all(part.text.endswith(".") for part in parts)
+
+    words = parts_of("x" * 10_000)
+    assert "".join(part.own for part in words) == "x" * 10_000
+    assert [len(part.text) for part in words] == [MOST_CHARS, MOST_CHARS, 2000]

@@ -1,0 +1,22 @@
+"""What the artifact of the flow prune says."""
+
+from datetime import UTC, datetime
+
+from crawler.prune import Pruned
+from flows.prune import markdown
+
+
+def test_the_artifact_names_the_reader_that_holds_versions_back() -> None:
+    held = Pruned(
+        "a.test",
+        held=1200,
+        reader="subscription 3",
+        reader_since=datetime(2026, 5, 1, 9, tzinfo=UTC),
+        remedy="recrawl notify resume 3",
+    )
+
+    shown = markdown([held, Pruned("b.test")], dry_run=False)
+
+    said = "a.test: 1,200 versions stay for subscription 3, which has not read what was found since 2026-05-01 09:00"
+    assert f"{said} UTC (recrawl notify resume 3)." in shown
+    assert shown.count("stay for") == 1
