@@ -122,8 +122,10 @@ async def _sender(context: DeliveryContext, subscription: Subscription) -> Targe
     wish = subscription.wish
     target = await found_target(wish.target, context.find_secret)
     key = await secret_at(parse_reference(wish.secret), context.find_secret) if wish.secret else None
-    if key is not None and not all(keys_of(key)):
-        raise TargetLacking(f"{wish.secret} holds no key: anybody could sign with nothing")
+    try:
+        _ = keys_of(key) if key is not None else ()
+    except ValueError as error:
+        raise TargetLacking(f"{wish.secret} holds {error}") from error
     return TargetSender(
         target,
         user_agent=context.user_agent,

@@ -98,16 +98,25 @@ def headers_of_webhook(token: str, body: bytes, *, key: str | None, at: datetime
 
 
 def keys_of(secret: str) -> list[bytes]:
-    """The keys that a secret means: several where all are marked as keys and stand with spaces between."""
+    """The keys that a secret means: one as it stands, or those marked as base64, with spaces between.
+
+    ValueError, a sentence for a person, where nobody could check what it signs.
+    """
     parts = secret.split()
-    marked = len(parts) > 1 and all(part.startswith(KEY_PREFIX) for part in parts)
-    return [_key_bytes(part) for part in (parts if marked else [secret])]
+    if any(part.startswith(KEY_PREFIX) for part in parts):
+        return [_key_bytes(part) for part in parts]
+    if not parts:
+        raise ValueError("no key: anybody could sign with nothing")
+    return [secret.encode()]
 
 
 def _key_bytes(key: str) -> bytes:
-    if key.startswith(KEY_PREFIX):
-        try:
-            return base64.b64decode(key.removeprefix(KEY_PREFIX), validate=True)
-        except binascii.Error:
-            pass  # a key that merely begins so
-    return key.encode()
+    if not key.startswith(KEY_PREFIX):
+        raise ValueError(f"a key without {KEY_PREFIX} beside one with it: of several keys each needs it")
+    try:
+        found = base64.b64decode(key.removeprefix(KEY_PREFIX), validate=True)
+    except binascii.Error:
+        raise ValueError(f"a key that is no base64 after {KEY_PREFIX}") from None
+    if not found:
+        raise ValueError(f"no key after {KEY_PREFIX}: anybody could sign with nothing")
+    return found

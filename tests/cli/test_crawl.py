@@ -40,6 +40,19 @@ def test_a_table_says_what_was_done(recrawl: Recrawl, site: Site) -> None:
     assert "Next due: " in done.out
 
 
+def test_dead_links_are_dead_links_wherever_they_are_counted_and_whenever(recrawl: Recrawl, site: Site) -> None:
+    site.page("/one", "/two", "/missing")
+    recrawl("crawl", site.url, "--allow-private", "--at", "2026-01-01T00:00Z")
+
+    report = recrawl("report", site.name, "--at", "2026-01-01T01:00Z", "--json").json["domains"][0]
+    again = recrawl("refresh", site.name, "--at", "2026-03-01T00:00Z")
+    later = recrawl("crawl", site.name, "--at", "2026-03-01T00:00Z", "--json").json
+
+    assert again.code == 0, again.err
+    assert "gone" not in report["changes"]
+    assert (later["looks"], later["same"], later["gone"], later["dead_links"]) == (4, 3, 0, 1)
+
+
 def test_when_nothing_is_due_it_says_when_it_next_is(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private")
     asked = len(site.asked)

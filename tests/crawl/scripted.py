@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
@@ -120,8 +120,11 @@ class Scripted:
         async with (
             Http(user_agent="test", allow_private=True, lookup=self.look_up) as http,
             ParserPool(0) as readers,
+            AsyncExitStack() as stack,
         ):
-            webs = CrawlResources(http, http, readers, BrowserSource(named=None, user_agent="test", longest=DAY))
+            browsers = BrowserSource(named=None, user_agent="test", longest=DAY)
+            stack.push_async_callback(browsers.close)
+            webs = CrawlResources(http, http, readers, browsers)
             return await run_shift(
                 db, webs, settings=self.settings, clock=Clock.at(at), holder="test", limits=CrawlLimits(pages)
             )

@@ -12,7 +12,7 @@ from crawler.core.visit import State
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.report import check, pages_at, version_of
-from tests.crawl.crawls import DAY, START, coins_missing
+from tests.crawl.crawls import DAY, START, coins_missing, page, rows
 from tests.crawl.scripted import Said, Scripted, events, scripted, states, text
 
 OPEN = Said(body="User-agent: *\nAllow: /\n")
@@ -62,6 +62,20 @@ async def test_the_return_is_told_at_the_first_good_answer(db: Database, *, is_n
         there = await version_of(db, domain, Url(f"{domain.root}cellar"))
         assert there is not None
         assert there.version.number == 1 + is_new
+        known = await page(db, domain, "cellar")
+        assert (known["changes"], known["evidence_b"] > 0) == (int(is_new), True), "its change rate learns from it"
+        assert await rows(db, "SELECT amount > 0 FROM event WHERE change = 'back'") == [(is_new or None,)]
+
+
+async def test_a_page_without_text_that_is_as_it_was_makes_no_version(db: Database) -> None:
+    async with scripted(db, PAGES | {"/cellar": Said(body="<script>barrels()</script>")}) as (site, domain):
+        await site.crawl(db, at=START)
+        await domains.change(db, domain, replace(domain.settings, exclude=("/cellar",)), at=START + DAY)
+        await site.recrawl(db, domain, at=START + 2 * DAY)
+        await domains.change(db, domain, domain.settings, at=START + 3 * DAY)
+        await site.recrawl(db, domain, at=START + 4 * DAY)
+        assert await events(db, domain) == [("/cellar", "refused"), ("/cellar", "back")]
+        assert (await page(db, domain, "cellar"))["version"] == 1
 
 
 async def test_what_is_refused_and_then_gone_is_told_of_both(db: Database) -> None:

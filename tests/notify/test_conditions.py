@@ -1,5 +1,6 @@
 """Conditions on a watched piece of a page: told when they become true, and not because something else changed."""
 
+from dataclasses import replace
 from typing import Any
 
 from crawler.core.alert import Condition, ConditionKind
@@ -8,10 +9,10 @@ from crawler.core.page_rules import PageRule
 from crawler.crawl import ParserPool
 from crawler.notify.reading import READ_AT_ONCE, read_feed_for
 from crawler.notify.watching import Watch
-from crawler.store import report, subscriptions
+from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
-from tests.crawl.crawls import DAY, START, answering, register
+from tests.crawl.crawls import DAY, START, answering, register, rows
 from tests.notify.receivers import Receiver, Shop, first_look, look, receiving, subscribe, tell
 
 STANDING = frozenset({EventKind.FIRST, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.BACK})
@@ -113,3 +114,24 @@ async def test_the_feed_is_read_for_a_condition_piece_by_piece_as_long_as_there_
     assert found is not None
     assert end == 42
     assert (found.position, found.waiting) == (READ_AT_ONCE, 6)
+
+
+async def test_a_page_that_may_not_be_fetched_says_what_it_said_last(db: Database) -> None:
+    shop = Shop(4)
+    shop.prices = {1: "sold out", 2: "sold out"}
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url, condition=Condition(ConditionKind.GOES, "sold out"), place=".price")
+        await domains.change(db, domain, replace(domain.settings, exclude=("/p1", "/p2")), at=START + DAY)
+        await look(db, domain, at=START + DAY)
+        await tell(db, at=START + DAY)
+        assert receiver.changes == []
+        shop.prices[1], shop.day = "EUR 12", 2
+        await domains.change(db, domain, domain.settings, at=START + 2 * DAY)
+        await look(db, domain, at=START + 2 * DAY)
+        await tell(db, at=START + 2 * DAY)
+
+    kinds = [change for (change,) in await rows(db, "SELECT change FROM event WHERE url LIKE '%%/p1' ORDER BY number")]
+    assert kinds == ["first", "refused", "back"]
+    assert [page for page, _, _ in said(receiver)] == ["p1"]

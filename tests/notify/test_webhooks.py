@@ -490,4 +490,4 @@ async def test_a_target_is_not_looked_up_while_nothing_is_due(db: Database) -> N
     assert before == []
     assert set(asked) == {"block:hook", "env:KEY"}
     assert not receiver.got
-    assert done.failed == {1: "env:KEY holds no key: anybody could sign with nothing"}
+    assert done.failed == {1: "env:KEY holds no key after whsec_: anybody could sign with nothing"}

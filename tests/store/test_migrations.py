@@ -131,3 +131,38 @@ def test_every_column_of_the_views_is_still_described_after_the_words_changed(da
         ).fetchall()
 
     assert undescribed == []
+
+
+def test_pages_that_were_refused_before_are_told_once_to_whoever_is_told_of_all_news(empty_database_url: str) -> None:
+    upgrade(empty_database_url, to="0046")
+    news = "{back,boilerplate,changed,gone,held_back,let_go,moved}"
+    execute(
+        empty_database_url,
+        "INSERT INTO domain (authority, scheme, registered_at) VALUES ('a.test', 'http', now())",
+        f"INSERT INTO domain_state (domain_id, coins, dormant, next_event) SELECT id, {COINS}, {COINS}, 4 FROM domain",
+        "INSERT INTO prior (domain_id, no, template, a, b) SELECT id, 0, '*', 0.5, 10 FROM domain",
+        *(
+            statement
+            for key, state, version in zip(KEYS, ("refused", "refused", "known"), (2, 0, 1), strict=True)
+            for statement in (
+                f"""INSERT INTO page (domain_id, key, url, first_seen_at, last_look_at, version)
+                    SELECT id, '\\x{key}', 'http://a.test/{key}', '2026-01-01', '2026-02-01', {version} FROM domain""",
+                f"""INSERT INTO frontier (domain_id, key, state, rank, due_at)
+                    SELECT id, '\\x{key}', '{state}', 5, now() FROM domain""",
+            )
+        ),
+        f"""INSERT INTO event (domain_id, number, at, key, url, change, version)
+            SELECT id, 3, '2026-01-01', '\\x{KEYS[0]}', 'http://a.test/', 'changed', 2 FROM domain""",
+        f"""INSERT INTO subscription (target, made_at, position, condition, kinds)
+            VALUES ('env:A', now(), 0, '', '{news}'), ('env:B', now(), 0, '', '{{gone,back}}'),
+                   ('env:C', now(), 0, 'goes', '{news}')""",
+    )
+
+    upgrade(empty_database_url)
+
+    with psycopg.connect(empty_database_url) as connection:
+        told = connection.execute("SELECT number, encode(key, 'hex'), version FROM event WHERE change = 'refused'")
+        assert told.fetchall() == [(4, KEYS[0], 2)]
+        assert connection.execute("SELECT next_event FROM domain_state").fetchall() == [(5,)]
+        found = connection.execute("SELECT 'refused' = ANY(kinds) FROM subscription ORDER BY id").fetchall()
+    assert found == [(True,), (False,), (False,)]

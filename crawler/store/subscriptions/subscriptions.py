@@ -41,7 +41,7 @@ RESUME = """
            failures = 0, failing_since = NULL, resume_at = NULL, last_error = '',
            position = CASE WHEN %(missed)s THEN position
                            ELSE greatest(position, (SELECT coalesce(max(position), 0) FROM feed)) END
-     WHERE id = %(id)s AND paused_at IS NOT NULL
+     WHERE id = %(id)s AND paused_at IS NOT NULL AND (%(missed)s OR position >= pause_position)
 """
 # The time for which it was paused counts as no time in which its receiver took nothing.
 AS_NEW = """

@@ -156,6 +156,12 @@ def resume(number: int, *, missed: bool, as_json: bool) -> int:
         now = datetime.now(UTC)
         await report.stamp_feed(db, at=now)
         await _read_until_paused(db, number, stop=interrupts.stop)
+        found = await numbered(db, number)
+        if found.pause_position is not None and found.position < found.pause_position and not missed:
+            raise BadInput(
+                f"subscription {number} stays paused: {counted(found.waiting, 'change')} wait, and not all that was"
+                f" found before it was paused is read yet. recrawl notify resume {number} --missed tells all of it"
+            )
         was_paused = await subscriptions.resume(db, number, missed=missed, at=now)
         return was_paused, await numbered(db, number)
 

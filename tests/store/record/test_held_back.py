@@ -1,0 +1,78 @@
+"""New pages of a template that is held back get days; those that are handed out just then get theirs later."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from crawler.core.domain import Domain, Lease
+from crawler.core.freshness import Wanted
+from crawler.core.http import PageKey
+from crawler.core.novelty import ASK_AGAIN_EVERY
+from crawler.store import record
+from crawler.store.database import Database
+from tests.store.conftest import START
+from tests.store.made_up import NOT_MODIFIED, html, key, look, take, targets
+
+PAGES = range(1, 13)
+TEMPLATE = (
+    "INSERT INTO prior (domain_id, no, template, a, b, held_until, is_moving) VALUES (%s, 7, '/0', 1, 9, %s, true)"
+)
+IN_TEMPLATE = "UPDATE frontier SET section = 7 WHERE domain_id = %s AND state = 'new'"
+WAITING = "SELECT key, due_at FROM frontier WHERE domain_id = %s AND state = 'new'"
+AGAIN = "UPDATE frontier SET due_at = %s, wanted = %s WHERE domain_id = %s AND key = %s"
+MOVING = "SELECT is_moving FROM prior WHERE domain_id = %s AND no = 7"
+
+
+async def held(db: Database, domain: Domain) -> Lease:
+    """A lease of a domain whose root links to pages of a template that has just turned out to be barren."""
+    lease = await take(db, START)
+    (root,) = await targets(db, lease, START)
+    await record.record(db, lease, record.Batch([look(root, html(domain, PAGES), START, domain)], max_pages=100))
+    async with db.transaction() as connection:
+        await connection.execute(TEMPLATE, (domain.id, START))
+        await connection.execute(IN_TEMPLATE, (domain.id,))
+    return lease
+
+
+async def root_again(db: Database, lease: Lease, *, at: datetime, handed_out: Collection[PageKey]) -> None:
+    """Record a look at the root that teaches nothing of any template."""
+    domain = lease.domain
+    async with db.transaction() as connection:
+        await connection.execute(AGAIN, (at, Wanted.BY_NAME, domain.id, key(domain, 0)))
+    found = await targets(db, lease, at, without=list(handed_out))
+    (root,) = (each for each in found if each.key == key(domain, 0))
+    batch = record.Batch([look(root, NOT_MODIFIED, at, domain)], max_pages=100, handed_out=handed_out)
+    await record.record(db, lease, batch)
+
+
+async def days(db: Database, domain: Domain) -> tuple[dict[PageKey, datetime | None], bool]:
+    """When each page may be asked for, and whether there are more to be given a day."""
+    async with db.transaction() as connection:
+        found = await (await connection.execute(WAITING, (domain.id,))).fetchall()
+        moving = await (await connection.execute(MOVING, (domain.id,))).fetchone()
+    assert moving is not None
+    return dict(found), moving[0]
+
+
+async def test_the_first_days_go_to_pages_that_wait_and_not_to_those_handed_out(db: Database, domain: Domain) -> None:
+    lease = await held(db, domain)
+    out = [key(domain, n) for n in (1, 2, 3, 4)]
+
+    await root_again(db, lease, at=START + timedelta(minutes=1), handed_out=out)
+
+    given, is_moving = await days(db, domain)
+    first = START + timedelta(minutes=1)
+    assert [given[each] for each in out] == [None] * 4
+    assert sorted(day for day in given.values() if day) == [first + n * ASK_AGAIN_EVERY for n in range(1, 9)]
+    assert is_moving
+
+
+async def test_pages_that_came_back_unread_get_a_day_with_any_record(db: Database, domain: Domain) -> None:
+    lease = await held(db, domain)
+    await root_again(db, lease, at=START + timedelta(minutes=1), handed_out=[key(domain, n) for n in (1, 2, 3, 4)])
+
+    await root_again(db, lease, at=START + timedelta(minutes=2), handed_out=())
+
+    given, is_moving = await days(db, domain)
+    assert None not in given.values()
+    assert len(set(given.values())) == len(PAGES)
+    assert not is_moving
