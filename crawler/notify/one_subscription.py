@@ -112,7 +112,7 @@ async def _next(context: DeliveryContext, subscription: Subscription) -> Message
 async def _wait_for_target(context: DeliveryContext, subscription: Subscription, why: str, done: Delivered) -> None:
     """Leave changes as they are until their target is known; it is looked for ever more seldom."""
     now = context.now()
-    log.warning("target.lacking", extra={"subscription": subscription.id, "why": why})
+    log.info("target.lacking", extra={"subscription": subscription.id, "why": why})
     done.failed[subscription.id] = why
     resume_at = next_try(subscription.failures + 1, asked=None, now=now)
     await subscriptions.target_lacks(context.db, subscription.id, resume_at=resume_at, error=why, at=now)
@@ -148,7 +148,7 @@ async def _noted(
         done.changes += len(message.changes)
         return True
     facts = {"subscription": subscription.id, "token": str(message.token), "why": outcome.why_not}
-    log.warning("message.not_taken", extra=facts)
+    log.info("message.not_taken", extra=facts)
     done.failed[subscription.id] = outcome.why_not
     asked = retry_after(outcome.retry_after, now=now, server_date=outcome.date)
     waiting_since = max(message.made_at, subscription.failing_since or message.made_at)
