@@ -74,6 +74,8 @@ def markdown(shift: ShiftResult, *, origin: str | None = None) -> str:
             more = total.unnamed(change)
             if more:
                 lines.append(f"- and {more:,} more")
+    if total.never_there:
+        lines += ["", "### Named, and not there", "", *(f"- {link(url)}" for url in total.never_there)]
     return "\n".join(lines)
 
 

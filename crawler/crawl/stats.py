@@ -46,7 +46,8 @@ class CrawlStats:
     browserless: pages that would have been, and no browser was found.  outages: why domains could not be crawled, each
     one before any look; these are no looks that failed.  absent_lists: looks for sitemaps and feeds
     that are not there and never were, at their usual places.  dead_links: looks at pages that are not there and never
-    were; of no change.  pages: the first ones that are worth telling, by what was found; UNKNOWN for looks that failed.
+    were; of no change.  never_there: the first of these that somebody has named.  pages: the first ones that are worth
+    telling, by what was found; UNKNOWN for looks that failed.
     """
 
     looks: int = 0
@@ -66,6 +67,7 @@ class CrawlStats:
     leases: int = 0
     absent_lists: int = 0
     dead_links: int = 0
+    never_there: list[Url] = field(default_factory=list)
     pages: defaultdict[Change, list[FoundPage]] = field(default_factory=lambda: defaultdict(list))
     elapsed: timedelta = timedelta(0)
 
@@ -83,6 +85,8 @@ class CrawlStats:
         self.new += visit.list_news.new_pages if visit.list_news else 0
         if is_dead_link(visit):
             self.dead_links += 1
+            if not visit.target.depth and len(self.never_there) < MOST_NAMED:
+                self.never_there.append(visit.target.url)
         else:
             self.changes[visit.told] += 1
         if visit.told in TOLD and not is_dead_link(visit):
@@ -127,6 +131,7 @@ class CrawlStats:
         self.leases += other.leases
         self.absent_lists += other.absent_lists
         self.dead_links += other.dead_links
+        self.never_there += other.never_there[: MOST_NAMED - len(self.never_there)]
         self.changes += other.changes
         self.reasons += other.reasons
         self.outages += other.outages
@@ -162,6 +167,7 @@ class CrawlStats:
             "leases": self.leases,
             "absent_lists": self.absent_lists,
             "dead_links": self.dead_links,
+            "never_there": self.never_there,
             "seconds": round(self.elapsed.total_seconds(), 2),
         }
 

@@ -34,7 +34,7 @@ def test_a_table_says_what_was_done(recrawl: Recrawl, site: Site) -> None:
     assert facts["First seen"].strip() == "3 (fetched for the first time)"
     assert facts["New URLs found"].strip().startswith("3 (")
     assert facts["Gone"].strip() == "0"
-    assert facts["Dead links"].strip() == "1 (linked, and never there)"
+    assert facts["Dead links"].strip() == "1 (nothing is there, and never was)"
     assert "/missing" not in done.out
     assert "\x1b" not in done.out + done.err  # no colours where nobody looks
     assert "Next due: " in done.out
@@ -51,6 +51,13 @@ def test_dead_links_are_dead_links_wherever_they_are_counted_and_whenever(recraw
     assert again.code == 0, again.err
     assert "gone" not in report["changes"]
     assert (later["looks"], later["same"], later["gone"], later["dead_links"]) == (4, 3, 0, 1)
+
+
+def test_an_address_that_was_mistyped_is_named(recrawl: Recrawl, site: Site) -> None:
+    done = recrawl("crawl", f"{site.url}typo", "--allow-private")
+
+    assert f"Named, and not there:\n  {site.url}typo\n" in done.out
+    assert recrawl("crawl", site.name, "--json").json["never_there"] == []
 
 
 def test_when_nothing_is_due_it_says_when_it_next_is(recrawl: Recrawl, site: Site) -> None:

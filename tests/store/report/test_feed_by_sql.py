@@ -97,7 +97,7 @@ async def test_a_reader_of_one_domain_takes_that_domains_events_and_holds_back_t
     assert held == (0,)
     assert [await retention.slowest_reader(db, lease.domain) for lease in leases] == [
         None,
-        retention.SlowestReader(position=6, name="reader mine"),
+        retention.SlowestReader(position=6, name="mine"),
         None,
     ]
     assert [position for position, _ in taken] == [4, 5, 6]

@@ -287,6 +287,7 @@ async def test_every_view_and_every_column_of_it_is_documented(db: Database) -> 
         "list",
         "page",
         "source",
+        "subscription",
         "traffic",
         "trust",
     )

@@ -85,6 +85,8 @@ def named_pages(stats: CrawlStats) -> list[str]:
         more = stats.unnamed(change) + len(stats.pages[change]) - len(pages)
         if more:
             lines.append(f"  and {more:,} more")
+    if stats.never_there:
+        lines += ["", "Named, and not there:", *(f"  {url}" for url in stats.never_there[:MOST_NAMED])]
     return lines
 
 
@@ -108,7 +110,7 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Same", f"{unchanged}{not_modified}{cosmetic}"),
         ("Changed", str(changes[Change.CHANGED])),
         ("Gone", str(changes[Change.GONE])),
-        ("Dead links", _explained(stats.dead_links, "linked, and never there") if stats.dead_links else ""),
+        ("Dead links", _explained(stats.dead_links, "nothing is there, and never was") if stats.dead_links else ""),
         ("Moved", str(changes[Change.MOVED] or "")),
         ("Back", str(changes[Change.BACK] or "")),
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
