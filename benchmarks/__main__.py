@@ -1,5 +1,6 @@
 """Run the benchmarks: python -m benchmarks [NAME [OPTION ...]]. Without a name, all of them, one after the other."""
 
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -62,4 +63,8 @@ def run(name: str, options: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that servers that were started end with it
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)  # 128 and SIGINT, as shells say it
