@@ -10,13 +10,11 @@ from crawler.notify.atom import AtomScope, atom_feed
 from crawler.notify.context import Delivered, DeliveryContext, open_context
 from crawler.notify.delivery import deliver, keep_delivering
 from crawler.notify.one_subscription import send_test
-from crawler.notify.seals import ELSEWHERE, NEXT_STEP, may_run
+from crawler.notify.seals import may_run, not_run_here
 from crawler.notify.target import checked_target, sealed_text
 from crawler.notify.wording import headline
 
 __all__ = [
-    "ELSEWHERE",
-    "NEXT_STEP",
     "AtomScope",
     "Delivered",
     "DeliveryContext",
@@ -26,6 +24,7 @@ __all__ = [
     "headline",
     "keep_delivering",
     "may_run",
+    "not_run_here",
     "open_context",
     "sealed_text",
     "send_test",

@@ -14,7 +14,7 @@ from crawler.notify.context import Delivered, DeliveryContext
 from crawler.notify.fitting import lower_bound, parts_of
 from crawler.notify.payload import keys_of
 from crawler.notify.reading import read_feed_for
-from crawler.notify.seals import ELSEWHERE, NEXT_STEP, may_run, why_unserved
+from crawler.notify.seals import may_run, not_run_here, why_unserved
 from crawler.notify.sending import MOST_CHANGES, DeliveryOutcome, TargetSender
 from crawler.notify.target import TargetKind, TargetLacking, found_target, secret_at
 from crawler.notify.watching import Watch
@@ -167,7 +167,7 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
     A target that takes it is well, so what waits for it is due at once.
     """
     if not may_run(subscription, context.seal):
-        return f"{ELSEWHERE}: {NEXT_STEP.format(subscription.id)}"
+        return not_run_here(subscription)
     message = Message(id=0, subscription_id=subscription.id, token=uuid4(), tries=0, made_at=context.now(), changes=())
     try:
         async with await _sender(context, subscription) as sender:

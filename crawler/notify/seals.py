@@ -8,7 +8,7 @@ from crawler.notify.target import sealed_text
 from crawler.store import subscriptions
 from crawler.store.subscriptions import Subscription
 
-ELSEWHERE = "its command was added in another home (RECRAWL_HOME), or with a key that is no more"
+ANOTHER_HOME = "its command was added in another home (RECRAWL_HOME), or with a key that is no more"
 NEXT_STEP = "to run it here, recrawl notify remove {}, and recrawl notify add it again"
 # A stack runs it every five minutes where it may, and tries one that fails every hour at least.
 PATIENCE = timedelta(hours=2)
@@ -18,6 +18,11 @@ def may_run(subscription: Subscription, seal: Callable[[str], str] | None) -> bo
     """Whether this process may deliver: a command is run by the user of the home in which it was added."""
     text = sealed_text(subscription.wish.target)
     return not text or (seal is not None and seal(text) == subscription.wish.seal)
+
+
+def not_run_here(subscription: Subscription) -> str:
+    """Why this process may not run a subscription's command, and the next step."""
+    return f"{ANOTHER_HOME}: {NEXT_STEP.format(subscription.id)}"
 
 
 async def why_unserved(context: DeliveryContext, subscription: Subscription) -> str:
@@ -34,4 +39,4 @@ async def why_unserved(context: DeliveryContext, subscription: Subscription) -> 
     if now - since < PATIENCE:
         return ""
     until = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return f"{ELSEWHERE}, and nobody has run it since {until}: {NEXT_STEP.format(subscription.id)}"
+    return f"{ANOTHER_HOME}, and nobody has run it since {until}: {NEXT_STEP.format(subscription.id)}"

@@ -430,6 +430,25 @@ async def test_while_it_is_paused_nothing_is_sent_and_what_waited_before_is_told
     assert told(all_of_it) == [change for day in changes for change in day]
 
 
+async def test_a_subscription_goes_on_without_what_it_missed_only_where_the_rest_was_read(db: Database) -> None:
+    shop = Shop(2)
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        made = await subscribe(db, receiver.url)
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        await report.stamp_feed(db, at=START + DAY)
+        await subscriptions.pause(db, made.id, at=START + DAY)
+        assert not await subscriptions.resume(db, made.id, missed=False, at=START + 2 * DAY)
+        await tell(db, at=START + 2 * DAY)  # reads what was found before, and sends nothing
+        assert receiver.got == []
+        assert await subscriptions.resume(db, made.id, missed=False, at=START + 2 * DAY)
+        await tell(db, at=START + 2 * DAY)
+
+    assert len(receiver.changes) == 2
+
+
 async def test_a_message_that_waited_through_a_pause_is_not_given_up_at_its_first_failure(db: Database) -> None:
     shop = Shop(2)
     async with answering(shop.respond) as url, receiving(Receiver(lambda _: (500, ""))) as receiver:

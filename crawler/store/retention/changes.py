@@ -72,7 +72,7 @@ class SlowestReader:
     paused_at: datetime | None = None
 
     def __str__(self) -> str:
-        """As a person knows it."""
+        """The reader as a person knows it."""
         return f"reader {self.name}" if self.subscription is None else f"subscription {self.subscription}"
 
 

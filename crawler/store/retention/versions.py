@@ -124,7 +124,7 @@ class NeededVersions:
     untold: Mapping[bytes, frozenset[int]]
 
     def of(self, key: bytes) -> frozenset[int]:
-        """Those of a page, for whichever reason."""
+        """The versions of a page that are needed, for whichever reason."""
         return self.unread.get(key, frozenset()) | self.untold.get(key, frozenset())
 
 

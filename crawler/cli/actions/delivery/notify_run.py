@@ -17,13 +17,12 @@ from crawler.local.keys.entrance import command_seal
 from crawler.local.pages import pages_origin
 from crawler.local.secrets import secrets_of
 from crawler.notify import (
-    ELSEWHERE,
-    NEXT_STEP,
     Delivered,
     DeliveryContext,
     deliver,
     keep_delivering,
     may_run,
+    not_run_here,
     open_context,
     send_test,
 )
@@ -59,12 +58,12 @@ def run(number: int | None, *, at: datetime | None, as_json: bool) -> int:
     """Tell what is due, once."""
     clock = Clock.at(at)
 
-    async def work(db: Database, interrupts: Interrupts) -> tuple[Delivered, list[Waiting]]:
+    async def work(db: Database, interrupts: Interrupts) -> tuple[Delivered, list[Postponed]]:
         found = await numbered(db, number) if number is not None else None
         async with _context(db, clock) as context:
             done = await deliver(context, only=number, stop=interrupts.stop)
             if found is not None and not may_run(found, context.seal):
-                done.elsewhere.setdefault(found.id, f"{ELSEWHERE}: {NEXT_STEP.format(found.id)}")
+                done.elsewhere.setdefault(found.id, not_run_here(found))
         return done, await _waiting(db, number, done, at=clock.now())
 
     done, waiting = with_database(work, connections=CONNECTIONS, patient=True)
@@ -82,7 +81,7 @@ def run(number: int | None, *, at: datetime | None, as_json: bool) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Postponed:
     """What is told a subscription later: its target took nothing the last time, and is left alone until then."""
 
     subscription: int
@@ -91,11 +90,11 @@ class Waiting:
     changes: int
 
 
-async def _waiting(db: Database, number: int | None, done: Delivered, *, at: datetime) -> list[Waiting]:
+async def _waiting(db: Database, number: int | None, done: Delivered, *, at: datetime) -> list[Postponed]:
     """What waits for a further try, without what a delivery has just tried."""
     found = await subscriptions.states(db, number)
     return [
-        Waiting(each.subscription, until, each.reason, each.waiting)
+        Postponed(each.subscription, until, each.reason, each.waiting)
         for each in found
         if each.subscription not in done.untold and (until := each.waits_until(at=at)) is not None
     ]

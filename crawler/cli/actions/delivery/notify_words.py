@@ -9,7 +9,7 @@ from crawler.cli.values import counted, shown_bytes, shown_when
 from crawler.core.http import SecretSource, parse_reference
 from crawler.local.keys.entrance import command_seal
 from crawler.local.secrets import lacking_in_worker
-from crawler.notify import ELSEWHERE, NEXT_STEP, may_run, sealed_text
+from crawler.notify import may_run, not_run_here, sealed_text
 from crawler.settings import settings
 from crawler.store.subscriptions import MOST_BYTES, DeadLetter, Subscription, SubscriptionWish
 
@@ -71,7 +71,7 @@ def elsewhere_of(found: Subscription, *, home: Path) -> str:
     """Why no process of a home may run a subscription's command; empty where one may, or where it has none."""
     if not sealed_text(found.wish.target) or may_run(found, command_seal(home)):
         return ""
-    return f"{ELSEWHERE}: {NEXT_STEP.format(found.id)}"
+    return not_run_here(found)
 
 
 def remark_lacking(found: Subscription) -> None:

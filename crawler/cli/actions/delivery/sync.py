@@ -78,7 +78,7 @@ class Keeper:
         return SyncRound(done, forgotten)
 
     async def _changed(self, wanted: list[Domain], end: int) -> list[Domain]:
-        """Those of some domains that the feed has told of since the last round."""
+        """The domains, of some, that the feed has told of since the last round."""
         if self.seen is None or end < self.seen:  # the first round, or another copy of the database
             return wanted
         told = await report.domains_with_changes(self.db, after=self.seen) if end > self.seen else frozenset()
