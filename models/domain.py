@@ -305,6 +305,8 @@ class DomainState(SQLModel, table=True):
     addresses: list[str] = Field(sa_column=texts())
     # When to come again, in knowledge time.
     wake_at: datetime | None = Field(sa_column=instant(nullable=True))
+    # Before this the last release had nothing to wake for, though pages may be due: by the pace of its budget.
+    paced_until: datetime | None = Field(sa_column=instant(nullable=True))
     closed_from: datetime | None = Field(sa_column=instant(nullable=True))  # its hours are closed from then
     opens_at: datetime | None = Field(sa_column=instant(nullable=True))  # until then, as last found
     resume_at: datetime | None = Field(sa_column=instant(nullable=True))

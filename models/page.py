@@ -95,7 +95,7 @@ class Frontier(SQLModel, table=True):
             "key",
             postgresql_where=sql("state = 'new' AND due_at IS NOT NULL"),
         ),
-        Index("frontier_named", "domain_id", "key", postgresql_where=sql("wanted = 4")),
+        Index("frontier_requested", "domain_id", desc("wanted"), "key", postgresql_where=sql("wanted IN (1, 4)")),
         Index("frontier_due_order", "domain_id", "due_at", "key", postgresql_where=sql("state <> 'new'")),
         {"postgresql_partition_by": HASHED},
     )

@@ -60,8 +60,8 @@ class LeaseBudget:
         """Bytes that were received for pages, and are in no record yet."""
         return self._unrecorded_bytes
 
-    async def take(self, most: int) -> int:
-        """Take up to so many requests from the budgets of the day; gives how many, to be used or given back."""
+    async def take(self, most: int) -> Grant:
+        """Take up to so many requests from the budgets of the day, to be used or given back."""
         async with self._taking:  # or two would give the same bytes back
             return await self._take(most)
 
@@ -70,9 +70,9 @@ class LeaseBudget:
         if self._spare and not self.is_over:
             self._spare -= 1
             return True
-        return await self.take(1) == 1
+        return (await self.take(1)).requests == 1
 
-    async def _take(self, most: int) -> int:
+    async def _take(self, most: int) -> Grant:
         spare = Refund(self.day, received_bytes=max(self._granted_bytes - self._unrecorded_bytes, 0))
         granted = await self._store.debit(most, waiting=self._for_pages, spare=spare)
         self.not_before, self._is_limited = granted.next_at, granted.is_limited
@@ -82,7 +82,7 @@ class LeaseBudget:
         self._counts_bytes = granted.received_bytes is not None
         if granted.received_bytes is not None:
             self._granted_bytes += granted.received_bytes - spare.received_bytes
-        return granted.requests
+        return granted
 
     def _begin_day(self, day: date) -> None:
         """Another day's requests and bytes follow; what is left of the one before is lost."""

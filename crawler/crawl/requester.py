@@ -291,7 +291,7 @@ class Requester:
     async def _ask(
         self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool, form: Form = ()
     ) -> Answer | None:
-        if self._is_closed() or await self._budget.take(1) != 1:
+        if self._is_closed() or (await self._budget.take(1)).requests != 1:
             return None
         day = self._budget.day
         try:

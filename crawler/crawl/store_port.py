@@ -64,8 +64,12 @@ class LeasedStore(Protocol):
         """Give a slice of the domain's pages the due times of today's price; whether any waited for that."""
         ...
 
-    async def hand_out(self, most: int, *, without: Collection[PageKey]) -> list[Target]:
-        """The pages worth a fetch now, at most so many. without: those that are handed out already."""
+    async def hand_out(self, most: int, *, requested_only: int, without: Collection[PageKey]) -> list[Target]:
+        """The pages worth a fetch now, at most so many.
+
+        requested_only: how many of them may only be pages that a user has requested.  without: those that are handed
+        out already.
+        """
         ...
 
     async def learnt(self) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
@@ -158,11 +162,17 @@ class RetryingStore:
             lambda _: hand_out.reprice(self._db, self.lease, at=self.clock.now(), defaults=defaults)
         )
 
-    async def hand_out(self, most: int, *, without: Collection[PageKey]) -> list[Target]:
+    async def hand_out(self, most: int, *, requested_only: int, without: Collection[PageKey]) -> list[Target]:
         defaults = self._defaults
         return await self._until_available(
             lambda _: hand_out.hand_out(
-                self._db, self.lease, most=most, at=self.clock.now(), without=without, defaults=defaults
+                self._db,
+                self.lease,
+                most=most,
+                requested_only=requested_only,
+                at=self.clock.now(),
+                without=without,
+                defaults=defaults,
             )
         )
 

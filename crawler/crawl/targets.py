@@ -120,13 +120,15 @@ class TargetQueue:
 
     async def _hand_out(self, wanted: int) -> bool:
         """Ask the frontier for so many pages; whether there was any."""
-        granted = await self._budget.take(wanted)
-        if not granted:
+        grant = await self._budget.take(wanted)
+        if not grant.requests:
             return False
         self._drop_the_old()
         day = self._budget.day
-        targets = await self._store.hand_out(granted, without=self._handed_out)
-        self._budget.give_back(granted - len(targets), day=day)
+        targets = await self._store.hand_out(
+            grant.requests, requested_only=grant.requested_only, without=self._handed_out
+        )
+        self._budget.give_back(grant.requests - len(targets), day=day)
         self._budget.assign(len(targets))
         if self._pages_left is not None:
             self._pages_left -= len(targets)

@@ -41,7 +41,7 @@ async def test_what_no_page_wanted_and_what_was_decided_without_asking_is_given_
     budget = budget_of(Budgets())
     taken = await budget.take(10)
     budget.assign(7)
-    budget.give_back(taken - 7, day=budget.day)
+    budget.give_back(taken.requests - 7, day=budget.day)
     for requests in (1, 0, 1):
         budget.end_look(requests)
     budget.take_back(4, day=budget.day)

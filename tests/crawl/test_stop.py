@@ -29,9 +29,11 @@ async def test_a_stop_while_pages_are_handed_out_is_heard(
     """Nobody looks at a page then, so that nobody would have news of one. nth: of the hand-outs."""
     stop, hand_out, times = asyncio.Event(), RetryingStore.hand_out, 0
 
-    async def handed_out(store: RetryingStore, most: int, *, without: Collection[PageKey]) -> list[Target]:
+    async def handed_out(
+        store: RetryingStore, most: int, *, requested_only: int, without: Collection[PageKey]
+    ) -> list[Target]:
         nonlocal times
-        targets = await hand_out(store, most, without=without)
+        targets = await hand_out(store, most, requested_only=requested_only, without=without)
         times += bool(targets)
         if targets and times == nth:
             stop.set()

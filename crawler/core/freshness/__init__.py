@@ -87,7 +87,7 @@ from crawler.core.freshness.selection import (
     due_again,
     joined,
     select,
-    select_named_first,
+    select_requested_first,
 )
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
 from crawler.core.freshness.signals import (
@@ -110,7 +110,7 @@ from crawler.core.freshness.signals import (
 from crawler.core.freshness.site_clock import NEW_CLOCK, LookFinding, SiteClock, clock_after, weighed_now
 from crawler.core.freshness.site_kind import ALL_KINDS, NO_KIND, KindPrior, site_kind
 from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
-from crawler.core.freshness.terms import USUAL_TERMS, Defaults, Terms, Wanted
+from crawler.core.freshness.terms import REQUESTED, USUAL_TERMS, Defaults, Terms, Wanted
 from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, values_heard, weight_of, weights_of
 
 __all__ = [
@@ -130,6 +130,7 @@ __all__ = [
     "NO_KIND",
     "NO_SOURCE",
     "PRIOR",
+    "REQUESTED",
     "SOURCE_NAME",
     "UNKNOWN",
     "USUAL_AMOUNT",
@@ -227,7 +228,7 @@ __all__ = [
     "same",
     "scores_after",
     "select",
-    "select_named_first",
+    "select_requested_first",
     "share_redrawn",
     "sharers",
     "signals_per_day",

@@ -14,7 +14,7 @@ from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.revisit_time import due_gap
 from crawler.core.freshness.signals import days_ahead, heard_from
-from crawler.core.freshness.terms import Terms, Wanted
+from crawler.core.freshness.terms import REQUESTED, Terms, Wanted
 from crawler.core.freshness.value import first_values, values_heard, weights_of
 
 WORTH = 0.98  # of its price, from which on a look is not put off, since a new due time is a write
@@ -123,7 +123,7 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
     price, least, most, once, is_ruled = figures[[place[id(each)] for each in terms]].T
     new, had = np.array(columns.is_new, dtype=np.bool_), np.array(columns.is_had, dtype=np.bool_)
     asked = np.array(columns.wanted, dtype=np.intp)
-    done = ~new & had & (once > 0) & ~np.isin(asked, (Wanted.BY_USER, Wanted.BY_NAME))
+    done = ~new & had & (once > 0) & ~np.isin(asked, list(REQUESTED))
     a, b = np.array(columns.a), np.array(columns.b)
     heard = heard_from(columns.signals, [each.sources for each in terms], a / b)
     return Candidates(
@@ -206,31 +206,34 @@ def select(
     )
 
 
-def select_named_first(
+def select_requested_first(
     head: Candidates,
-    named: Sequence[bool],
+    requested: Sequence[int],
     *,
     slots: int,
     discovery_share: float,
     refresh_share: float,
+    requested_only: int = 0,
     slots_before: int = 0,
     floor_left: int | None = None,
     last_window: int = 0,
 ) -> Selection:
-    """Select the pages that their user has named by their URL, then of the others as `select` does."""
-    flags = np.array(named, dtype=np.bool_)
-    first, others = np.flatnonzero(flags)[:slots], np.flatnonzero(~flags)
+    """Select the pages that a user has requested, then of the others as `select` does.
+
+    requested: above 0 for each such page; the greatest come first.  requested_only: slots that no other page may take.
+    """
+    ranks = np.array(requested, dtype=np.intp)
+    first, others = np.flatnonzero(ranks), np.flatnonzero(ranks == 0)
+    first = first[np.argsort(-ranks[first], kind="stable")][:slots]
     found = select(
-        Candidates(*(getattr(head, each.name)[others] for each in fields(Candidates))) if len(first) else head,
-        slots=slots - len(first),
+        Candidates(*(getattr(head, each.name)[others] for each in fields(Candidates))),
+        slots=slots - max(len(first), requested_only),
         discovery_share=discovery_share,
         refresh_share=refresh_share,
         slots_before=slots_before,
         floor_left=floor_left,
-        last_window=int(np.searchsorted(others, last_window)) if len(first) else last_window,
+        last_window=int(np.searchsorted(others, last_window)),
     )
-    if not len(first):
-        return found
     return replace(found, chosen=np.concatenate([first, others[found.chosen]]), later=others[found.later])
 
 

@@ -22,6 +22,10 @@ class Wanted(IntEnum):
     BY_NAME = 4  # by a user who named this very page: it comes before all others
 
 
+# A user has requested the page: its visit is not paced, and goes before all others.
+REQUESTED = frozenset({Wanted.BY_USER, Wanted.BY_NAME})
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The terms of a page's next look.

@@ -1,6 +1,6 @@
 """The ledgers of the UTC day: what a domain, and all domains together, may still ask for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from math import ceil
@@ -37,11 +37,14 @@ BYTES_PAUSE = timedelta(minutes=15)  # until the pace has caught up with a body 
 
 OWN = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor, s.costs, d.bytes_per_day, d.hours,
-           coalesce(d.budget_per_day, l.budget_per_day) AS budget
+           coalesce(d.budget_per_day, l.budget_per_day) AS budget,
+           (SELECT count(*) FROM (
+                SELECT FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.wanted IN (1, 4) LIMIT %(most)s) r
+           ) AS requested
       FROM domain_state s
       JOIN domain d ON d.id = s.domain_id
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
-     WHERE s.domain_id = %s AND s.lease_token = %s
+     WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
        FOR UPDATE OF s
 """
 OWN_LEDGER = """
@@ -69,6 +72,7 @@ WRITE_SHARED = "UPDATE ledger SET day = %(day)s, spent_requests = %(requests)s, 
 class Grant:
     """Requests that may be made on that UTC day.
 
+    requested_only: how many of them the pace would not allow yet: for pages that a user has requested.
     received_bytes: what they may bring before more is asked for; None: no limit.  next_at: where there are no requests,
     when to ask again (knowledge time).  is_limited: requests or bytes of the day are.
     """
@@ -78,6 +82,7 @@ class Grant:
     received_bytes: int | None = None
     next_at: datetime | None = None
     is_limited: bool = True
+    requested_only: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +123,15 @@ async def debit(
 ) -> Grant:
     """Take up to `most` requests from the budgets of the day, and where bytes are limited, what they will likely bring.
 
-    paced: spread over the day's open hours; else the whole day's budget may go at once. While the hours are closed
-    there is nothing.  shared: what all domains together may
+    paced: spread over the day's open hours, but for pages that a user has requested; else the whole day's budget may go
+    at once. While the hours are closed there is nothing.  shared: what all domains together may
     spend.  waiting: requests that were granted before and not made.  spare: bytes that were granted before and are
     given back for those granted now.  Raises LeaseLost.
     A debit that is repeated because its answer was lost takes twice: the ledger may count too many, never too few.
     """
     async with db.transaction() as connection:
-        row = await _one(connection, OWN, (lease.domain.id, lease.token))
+        own_values = {"domain_id": lease.domain.id, "token": lease.token, "most": most}
+        row = await _one(connection, OWN, own_values)
         if row is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         hours = hours_in(row["hours"])
@@ -133,7 +139,11 @@ async def debit(
         if shared.is_limited:
             everybody = await _one(connection, LOCK_SHARED, ()) or {}
             budgets.append(_day_budget(everybody, shared.requests, shared.received_bytes, spare, at=at))
-        granted = min(most, *(budget.grantable(at=at, paced=paced) for budget in budgets))
+        in_time = min(most, *(budget.grantable(at=at, paced=paced) for budget in budgets))
+        granted = in_time
+        if paced and row["requested"] > in_time:
+            paced = False
+            granted = min(row["requested"], *(budget.grantable(at=at, paced=False) for budget in budgets))
         likely = (granted + waiting) * ceil(costs_from(row["costs"]).of(RequestKind.FULL).received_bytes)
         rooms = [room for budget in budgets if (room := budget.room(at=at, paced=paced)) is not None]
         received_bytes = min(likely, *rooms) if rooms else None
@@ -142,7 +152,14 @@ async def debit(
         await connection.execute(WRITE_OWN, values)
         least = min(budget.requests for budget in budgets)
         next_at = None if granted else _next_grant(least, hours, at=at, paced=paced)
-        return Grant(granted, own.day, received_bytes, next_at, is_limited=least < NO_LIMIT or bool(rooms))
+        return Grant(
+            granted,
+            own.day,
+            requested_only=granted - in_time,
+            received_bytes=received_bytes,
+            next_at=next_at,
+            is_limited=least < NO_LIMIT or bool(rooms),
+        )
 
 
 async def left_of_shared_budget(db: Database, shared: SharedBudget, *, at: datetime) -> int | None:
@@ -237,7 +254,9 @@ def _next_by_pace(budget: int, hours: Hours, *, at: datetime, paced: bool) -> da
     return min(at + max(pause, LEAST_PAUSE), tomorrow)
 
 
-async def _one(connection: Connection, statement: str, values: Sequence[Any]) -> dict[str, Any] | None:
+async def _one(
+    connection: Connection, statement: str, values: Sequence[Any] | Mapping[str, Any]
+) -> dict[str, Any] | None:
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement.encode(), values)
         return await cursor.fetchone()

@@ -39,8 +39,7 @@ KEEP_SLOTS = """
      WHERE a.address = own.address AND s.domain_id = %(domain_id)s
  RETURNING a.address
 """
-# The ledger; when the next request is allowed; and of all that could be done next, what can be done first: a page that
-# was never fetched now, a known one when it is due.
+# The ledger; when the next request is allowed; and when the first page is due: one that was never fetched always is.
 END = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
            greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(
@@ -50,7 +49,7 @@ END = """
                                   WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL
                                     AND section NOT IN (SELECT no FROM prior WHERE domain_id = %(domain_id)s
                                                            AND held_until IS NOT NULL))
-                    THEN %(at)s END) AS wake_at
+                    THEN %(at)s END) AS due_at
       FROM domain_state s
      WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
        FOR UPDATE OF s
@@ -59,8 +58,8 @@ RELEASE = f"""
     {WITH_SHARED}
     UPDATE domain_state
        SET lease_token = NULL, leased_until = NULL, holder = NULL, wake_at = %(wake_at)s,
-           budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s, spent_floor = %(floor)s,
-           next_request_at = %(free_at)s
+           paced_until = %(paced_until)s, budget_day = %(day)s, spent_requests = %(requests)s,
+           spent_bytes = %(bytes)s, spent_floor = %(floor)s, next_request_at = %(free_at)s
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
 GIVE_SLOTS_BACK = """
@@ -181,8 +180,8 @@ async def release(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER,
             row = await (await cursor.execute(END, values)).fetchone()
         if row is None:
             return
-        wake_at = _later(row["wake_at"], end.not_before)
-        values |= {"free_at": row["free_at"], "wake_at": _when_open(wake_at, lease.domain.hours, at=at)}
+        wake_at = _wake_time(row["due_at"], not_before=end.not_before, hours=lease.domain.hours, at=at)
+        values |= {"free_at": row["free_at"], "wake_at": wake_at, "paced_until": end.not_before or at}
         if lease.slots:
             await connection.execute(GIVE_SLOTS_BACK, values | {"slots": list(lease.slots)})
         values |= ledger_values(settled(ledger_from(row), end.refund))
@@ -191,16 +190,16 @@ async def release(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER,
         await connection.execute(RELEASE, values)
 
 
-def _later(wake_at: datetime | None, not_before: datetime | None) -> datetime | None:
-    return wake_at if wake_at is None or not_before is None else max(wake_at, not_before)
+def _wake_time(due_at: datetime | None, *, not_before: datetime | None, hours: Hours, at: datetime) -> datetime | None:
+    """Return when a domain wakes whose first page is due then; None where none ever is.
 
-
-def _when_open(wake_at: datetime | None, hours: Hours, *, at: datetime) -> datetime | None:
-    """When a domain is to wake that would wake at `wake_at`, or now, if its hours did not say otherwise."""
-    if wake_at is None:
+    A domain that could go on at once keeps its due time: of several such domains the longest overdue is claimed first.
+    """
+    if due_at is None:
         return None
-    opens_at = opening(hours, max(wake_at, at))
-    return opens_at if opens_at > max(wake_at, at) else wake_at
+    wakes_at = due_at if not_before is None else max(due_at, not_before)
+    opens_at = opening(hours, max(wakes_at, at))
+    return opens_at if opens_at > max(wakes_at, at) else wakes_at
 
 
 async def fence(connection: Connection, lease: Lease) -> None:

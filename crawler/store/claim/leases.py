@@ -79,10 +79,13 @@ TAKE_SLOTS = """
 KEEP_CLOSED = """
     UPDATE domain_state SET closed_from = %(at)s, opens_at = %(opens_at)s WHERE domain_id = %(domain_id)s
 """
+# A leased domain is awake, and only its release lets it sleep: whatever its holder makes due is claimed again, even if
+# the holder dies. (What others ask for waits in the inbox, which wakes the domain as well.)
 TAKE = f"""
     UPDATE domain_state s
        SET lease_token = %(token)s, leased_until = clock_timestamp() + %(term)s, holder = %(holder)s,
-           next_request_at = %(free_at)s, delay_s = extract(epoch FROM %(delay)s::interval)
+           next_request_at = %(free_at)s, delay_s = extract(epoch FROM %(delay)s::interval),
+           wake_at = least(s.wake_at, %(at)s)
       FROM domain d
      WHERE s.domain_id = %(domain_id)s AND d.id = s.domain_id
  RETURNING {COLUMNS}, s.refusals,
@@ -138,7 +141,7 @@ async def claim(
             in_force = timedelta(seconds=max(announced_s, usual_s if wished_s is None else wished_s))
             found = _Candidate(domain_id, slotted(addresses, exempt_addresses), free_at=free_at, delay=in_force)
             if await _slots_taken(connection, found, token, term=term):
-                return await _take(connection, found, token, holder=holder, term=term)
+                return await _take(connection, found, token, holder=holder, term=term, at=at)
             # All slots or none, and no lock on what is not taken.
             await connection.execute("ROLLBACK TO SAVEPOINT candidate")
             tried.append(found.domain_id)
@@ -207,10 +210,12 @@ async def _slots_taken(connection: Connection, found: _Candidate, token: UUID, *
     return len(taken) == len(found.slots)
 
 
-async def _take(connection: Connection, found: _Candidate, token: UUID, *, holder: str, term: timedelta) -> Lease:
+async def _take(
+    connection: Connection, found: _Candidate, token: UUID, *, holder: str, term: timedelta, at: datetime
+) -> Lease:
     async with connection.cursor(row_factory=dict_row) as cursor:
         values = {"domain_id": found.domain_id, "token": token, "holder": holder, "term": term}
-        await cursor.execute(TAKE, values | {"free_at": found.free_at, "delay": found.delay})
+        await cursor.execute(TAKE, values | {"free_at": found.free_at, "delay": found.delay, "at": at})
         row = await cursor.fetchone()
         assert row is not None
         await cursor.execute(

@@ -48,7 +48,10 @@ STANDING = """
       FROM domain d JOIN domain_state s ON s.domain_id = d.id
      WHERE d.id = %(domain_id)s
 """
-FORGET_CLOSED = "UPDATE domain_state SET closed_from = NULL, opens_at = NULL WHERE domain_id = %s"
+# Hours, budgets and limits of today may let the domain be crawled sooner than those of its last release.
+WAKE = """
+    UPDATE domain_state SET closed_from = NULL, opens_at = NULL, wake_at = least(wake_at, %s) WHERE domain_id = %s
+"""
 # Tables without a foreign key: their rows go with the domain, here and nowhere else.
 # What the feed has forgotten of it stays forgotten; `recrawl db check` counts places that are empty.
 KEEP_PLACES = """
@@ -225,8 +228,7 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
             domain.settings.rules != domain_settings.rules
         ):  # first: whoever holds several rows of a domain begins with the hot one
             await replace_rules(connection, domain.id, domain_settings.rules)
-        if domain.settings.hours != domain_settings.hours:  # first, likewise
-            await connection.execute(FORGET_CLOSED, (domain.id,))
+        await connection.execute(WAKE, (at, domain.id))  # first, likewise
         await connection.execute(UPDATE, _values(domain_settings) | {"id": domain.id})
         new_seeds = [seed for seed in domain_settings.seeds if seed not in domain.settings.seeds]
         if new_seeds:

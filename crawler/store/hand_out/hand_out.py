@@ -6,7 +6,7 @@ from math import isinf
 from typing import Any
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness import Defaults, Selection, Wanted, select_named_first
+from crawler.core.freshness import REQUESTED, Defaults, Selection, Wanted, select_requested_first
 from crawler.core.http import PageKey
 from crawler.core.novelty import LONGEST_WAIT
 from crawler.core.visit import NEVER, State, Target
@@ -39,15 +39,24 @@ MOST_OVERDUE = 400
 
 
 async def hand_out(
-    db: Database, lease: Lease, *, most: int, at: datetime, without: Collection[PageKey], defaults: Defaults
+    db: Database,
+    lease: Lease,
+    *,
+    most: int,
+    at: datetime,
+    without: Collection[PageKey],
+    defaults: Defaults,
+    requested_only: int = 0,
 ) -> list[Target]:
-    """The pages worth a fetch now: known ones by value over price, those never fetched in the domain's order.
+    """The pages worth a fetch now.
 
-    without: keys in flight.  Pages that turn out not to be worth their price yet get a new due time.  Raises LeaseLost.
+    First those that a user has requested, then known ones by value over price, and new ones in the domain's order.
+    requested_only: how many of `most` may only be pages that a user has requested.  without: keys in flight.
+    Pages that turn out not to be worth their price yet get a new due time.  Raises LeaseLost.
     """
     await count_if_outgrown(db, lease.domain.id)
     async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "at": at, "without": list(without)}
+        values = {"domain_id": lease.domain.id, "at": at, "without": list(without), "requested_only": requested_only}
         context = await scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
         if context is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
@@ -78,7 +87,7 @@ async def hand_out(
 async def preview(db: Database, domain: Domain, *, most: int, at: datetime, defaults: Defaults) -> list[Target]:
     """The pages that `hand_out` would give first. Needs no lease and writes nothing."""
     async with db.transaction() as connection:
-        values = {"domain_id": domain.id, "at": at, "without": [], "most": most}
+        values = {"domain_id": domain.id, "at": at, "without": [], "most": most, "requested_only": 0}
         context = await scoring_context(connection, domain, at=at, defaults=defaults)
         if context is None:
             return []
@@ -102,22 +111,22 @@ async def _best(
         "after_key": b"",
     }
     weighed = await score_head(connection, values | window, context)
-    selection = _selected(weighed, slots, context, defaults)
+    selection = _selected(weighed, values, context, defaults)
     if _are_new_ones_missing(weighed, selection, slots, share_known=share_known):
         weighed = await with_more_new(connection, values | window | {"most_new": share_known}, context, weighed)
-        selection = _selected(weighed, slots, context, defaults)
+        selection = _selected(weighed, values, context, defaults)
     room = MOST_OVERDUE - len(weighed.rows)
     if context.is_scarce and weighed.end is not None and weighed.end[0] <= values["at"] and room > 0:
         others = window | _after(weighed.end) | {"most": room}
         weighed += await score_head(connection, values | others, context)
-        selection = _selected(weighed, slots, context, defaults)
+        selection = _selected(weighed, values, context, defaults)
     for _ in range(MOST_WINDOWS - 1):
         if weighed.end is None or not selection.further:
             break
         window |= _after(weighed.end)
         before = len(weighed.rows)
         weighed += await score_head(connection, values | window, context)
-        selection = _selected(weighed, slots, context, defaults, last_window=before)
+        selection = _selected(weighed, values, context, defaults, last_window=before)
     return weighed, selection
 
 
@@ -137,12 +146,14 @@ def _with_queries(weighed: ScoredRows, selection: Selection) -> list[CandidateRo
 
 
 def _selected(
-    weighed: ScoredRows, slots: int, context: ScoringContext, defaults: Defaults, *, last_window: int = 0
+    weighed: ScoredRows, values: dict[str, Any], context: ScoringContext, defaults: Defaults, *, last_window: int = 0
 ) -> Selection:
-    return select_named_first(
+    slots = values["most"]
+    return select_requested_first(
         weighed.head,
-        [row.wanted == Wanted.BY_NAME for row in weighed.rows],
+        [row.wanted if row.wanted in REQUESTED else 0 for row in weighed.rows],
         slots=slots,
+        requested_only=values["requested_only"],
         discovery_share=defaults.discovery_share,
         refresh_share=defaults.refresh_share,
         slots_before=max(context.turn - slots, 0),  # these slots have been granted before

@@ -56,7 +56,13 @@ WRITE_PRIORS = """
         AS x(no, a, b, pages, amount)
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
 """
+# More requests a day wake a domain that sleeps since those of its last plan are spent.
 WRITE = """
+    WITH awoken AS (
+        UPDATE domain_state s SET wake_at = least(s.wake_at, %(at)s)
+          FROM domain_plan l
+         WHERE s.domain_id = %(domain_id)s AND l.domain_id = %(domain_id)s AND s.paced_until > %(at)s
+           AND %(asked)s > l.budget_per_day)
     INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, budget_per_day,
                              price_correction, finding, mean_amount)
     SELECT d.id, %(importance)s, %(at)s, %(price_request)s, %(price_byte)s, %(longest_s)s, %(asked)s,

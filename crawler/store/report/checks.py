@@ -9,6 +9,8 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from crawler.core.budget import opening
+from crawler.core.domain import hours_in
 from crawler.store.database import Connection, Database
 
 SHOWN = 3  # examples in one finding; the count says how many there are
@@ -156,6 +158,22 @@ FUTURE_LOOKS = """
       FROM page p JOIN domain_state s ON s.domain_id = %(domain_id)s
      WHERE p.domain_id = %(domain_id)s AND p.last_look_at > s.last_visit_at
 """
+# The first page that is due before its domain wakes. What waits in the inbox wakes the domain, too.
+EARLIEST_DUE = """
+    SELECT s.wake_at, s.paced_until, d.hours, p.url AS page, x.due_at
+      FROM domain_state s
+      JOIN domain d ON d.id = s.domain_id
+     CROSS JOIN LATERAL (
+           SELECT f.key, coalesce(f.due_at, s.paced_until) AS due_at FROM frontier f
+            WHERE f.domain_id = %(domain_id)s
+              AND (f.due_at IS NOT NULL OR f.section NOT IN (SELECT no FROM prior WHERE domain_id = %(domain_id)s
+                                                                AND held_until IS NOT NULL))
+            ORDER BY 2, 1 LIMIT 1) x
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key
+     WHERE s.domain_id = %(domain_id)s AND s.paced_until IS NOT NULL
+       AND (s.wake_at IS NULL OR s.wake_at > greatest(x.due_at, s.paced_until))
+       AND NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s)
+"""
 EVENTS = """
     SELECT s.first_event, s.next_event, s.stamped_event, e.events, e.lowest, e.highest, f.stamped, f.highest_stamped
       FROM domain_state s,
@@ -259,6 +277,7 @@ async def _check_domain(connection: Connection, domain_id: int, domain: str) -> 
         rows = await _rows(connection, COUNTED.format(statement=statement), values | {"shown": SHOWN})
         if rows:
             found.append(Finding(domain, rule, f"{rows[0]['many']} {wrong}: {_examples(rows)}"))
+    found += [Finding(domain, rule, text) for rule, text in await _check_waking(connection, values)]
     found += [Finding(domain, rule, text) for rule, text in await _check_events(connection, values)]
     return found
 
@@ -277,6 +296,16 @@ async def _check_coins(connection: Connection, values: dict[str, Any]) -> list[t
         for row in await _rows(connection, POOLS, values)
     ]
     return found
+
+
+async def _check_waking(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
+    """Find a domain that sleeps although a page of it is due, its budget has requests and its hours are open."""
+    for row in await _rows(connection, EARLIEST_DUE, values):
+        possible_at = opening(hours_in(row["hours"]), max(row["due_at"], row["paced_until"]))
+        if row["wake_at"] is None or row["wake_at"] > possible_at:
+            sleeps = "for ever" if row["wake_at"] is None else f"until {row['wake_at']}"
+            return [("asleep", f"the domain sleeps {sleeps}, and {row['page']} could be fetched at {possible_at}")]
+    return []
 
 
 async def _check_events(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:

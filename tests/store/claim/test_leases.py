@@ -10,10 +10,10 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, PageKey
 from crawler.core.visit import State
 from crawler.errors import LeaseLost
-from crawler.store import claim, domains
+from crawler.store import claim, domains, hand_out, record, report
 from crawler.store.database import Database
 from tests.store.conftest import START
-from tests.store.made_up import take, targets
+from tests.store.made_up import USUAL, crawl, take, targets, url
 from tests.store.populated import Bulk, add
 
 TERM = timedelta(seconds=30)
@@ -58,6 +58,21 @@ async def test_a_released_domain_can_be_claimed_again_and_release_twice_is_harml
     for _ in range(2):
         await claim.release(db, lease, at=START)
 
+    assert await claimed(db) is not None
+
+
+async def test_pages_that_a_killed_lease_has_made_due_wake_their_domain(db: Database, domain: Domain) -> None:
+    lease = await claimed(db)
+    assert lease is not None
+    await crawl(db, lease, {0: [1], 1: [0]}, START)
+    await claim.release(db, lease, at=START)
+    await domains.refresh(db, domain, prefix=domain.root, at=START)
+    killed = await claimed(db, term=OVER)
+    assert killed is not None
+    while await record.drain(db, killed, at=START):
+        pass
+
+    assert await report.check(db) == []
     assert await claimed(db) is not None
 
 
@@ -330,6 +345,54 @@ async def test_a_paced_budget_is_spread_over_the_day_and_says_when_to_ask_again(
     none = await claim.debit(db, lease, most=1, at=START + timedelta(days=1), paced=True)
     assert early.requests == 1
     assert none.next_at == START + timedelta(days=1, minutes=15)
+
+
+async def test_a_request_of_a_user_is_not_paced_and_ends_with_the_budget(db: Database) -> None:
+    found = await domains.register(
+        db, Authority("small.test"), scheme="http", domain_settings=DomainSettings(budget_per_day=8), at=START
+    )
+    links = {0: list(range(1, 20)), **{n: [0] for n in range(1, 20)}}
+    lease = await take(db, START, term=OVER)
+    await crawl(db, lease, links, START)
+    await domains.refresh(db, found, prefix=found.root, at=START)
+    later = START + timedelta(hours=1)
+    lease = await take(db, later)
+
+    grants = [await claim.debit(db, lease, most=6, at=later, paced=True) for _ in range(3)]
+
+    assert [(grant.requests, grant.requested_only) for grant in grants] == [(6, 5), (2, 2), (0, 0)]
+    assert grants[-1].next_at == START + timedelta(days=1)
+
+
+async def test_slots_beyond_the_pace_are_for_requested_pages_alone(db: Database, domain: Domain) -> None:
+    lease = await take(db, START, term=OVER)
+    await crawl(db, lease, {0: [1, 2, 3], 1: [], 2: [], 3: []}, START)
+    later = START + timedelta(days=400)  # all are due
+    await domains.seed(db, domain, [url(domain, 2)], at=later)
+    lease = await take(db, later)
+
+    handed = [
+        await hand_out.hand_out(db, lease, most=3, requested_only=n, at=later, without=(), defaults=USUAL)
+        for n in (3, 2, 0)
+    ]
+
+    assert [len(pages) for pages in handed] == [1, 2, 3]
+    assert {pages[0].url for pages in handed} == {url(domain, 2)}
+
+
+async def test_other_settings_wake_a_domain_whose_budget_is_spent(db: Database) -> None:
+    small = await domains.register(
+        db, Authority("small.test"), scheme="http", domain_settings=DomainSettings(budget_per_day=1), at=START
+    )
+    lease = await take(db, START)
+    await debit(db, lease, 1, at=START)
+    await claim.release(db, lease, claim.LeaseEnd(not_before=START + timedelta(days=1)), at=START)
+    asleep = await claimed(db)
+
+    await domains.change(db, small, DomainSettings(budget_per_day=2), at=START)
+
+    assert asleep is None
+    assert await claimed(db) is not None
 
 
 async def test_a_budget_in_bytes_ends_when_they_were_received(db: Database) -> None:

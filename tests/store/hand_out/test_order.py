@@ -44,7 +44,8 @@ async def see(life: Life, n: int, links: list[int], *, canonical: int | None = N
     """Look at page n, which is due or new."""
     life.at += DAY
     async with life.db.transaction() as connection:
-        await connection.execute("UPDATE frontier SET due_at = %s, wanted = 1 WHERE state <> 'new'", (life.at,))
+        request = "UPDATE frontier SET due_at = %s, wanted = 1 WHERE state <> 'new' AND key = %s"
+        await connection.execute(request, (life.at, key(life.domain, n)))
     found = {target.key: target for target in await handed_out(life, 200)}
     answer = html(life.domain, links, words=f"read at {life.at}")
     if canonical is not None:

@@ -69,6 +69,13 @@ async def test_lost_and_found_coins_are_counted_to_the_last_one(db: Database, wa
     assert "were made from nothing" in found["coins"]
 
 
+async def test_a_domain_that_sleeps_although_a_page_is_due_is_found(db: Database, walked: Domain) -> None:
+    found = await broken(db, "UPDATE domain_state SET wake_at = paced_until + interval '400 days'")
+
+    assert set(found) == {"asleep"}
+    assert walked.root in found["asleep"]
+
+
 async def test_a_pool_that_counts_wrong_is_found(db: Database, walked: Domain) -> None:
     found = await broken(
         db,

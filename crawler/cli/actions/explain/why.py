@@ -9,7 +9,17 @@ from crawler.cli.actions.explain.signals import recall_and_ahead, unseen_days
 from crawler.cli.reasons import in_words
 from crawler.cli.values import counted, shown_instant, shown_rate, shown_span, shown_when
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, PricePolicy, Terms, Wanted, due_gap, factor_of, values_heard, weight_of
+from crawler.core.freshness import (
+    DAY,
+    REQUESTED,
+    PricePolicy,
+    Terms,
+    Wanted,
+    due_gap,
+    factor_of,
+    values_heard,
+    weight_of,
+)
 from crawler.core.http import Refusal, Scope, Url, parse_robots
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import NEVER, State
@@ -191,7 +201,7 @@ def _why_new(page: PageFacts, at: datetime) -> str:
 
 
 def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
-    if page.wanted in {Wanted.BY_USER, Wanted.BY_NAME}:
+    if page.wanted in REQUESTED:
         return f"{due}, since somebody asked for it"
     if page.wanted is Wanted.BY_AUDIT:
         return f"{due}, as one of a random sample that holds our report to the truth"
