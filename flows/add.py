@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime
 
-from prefect import flow, get_run_logger
+from prefect import State, flow, get_run_logger
 from prefect.runtime import flow_run
+from prefect.states import Completed
 
 from crawler.cli.actions.domains.register import register_all
 from crawler.errors import BadInput
@@ -28,7 +29,7 @@ async def add(
     *,
     crawl_now: bool = True,
     domain_settings: SettingsForm = SettingsForm(),  # noqa: B008
-) -> dict[str, object]:
+) -> dict[str, object] | State[dict[str, object]]:
     """Register a domain and read it for the first time.
 
     Args:
@@ -49,5 +50,5 @@ async def add(
             await if_heard(tell_forms(db))
             if not crawl_now:
                 return {"domain": added.domain.authority}
-            shift = await run(db, chosen, only=[added.domain], at=None)
-            return {"domain": added.domain.authority} | shift.stats.as_dict()
+            done, message = await run(db, chosen, only=[added.domain], at=None)
+            return Completed(data={"domain": added.domain.authority} | done, message=message)

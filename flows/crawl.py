@@ -1,7 +1,8 @@
 """crawl: a shift over everything that is due."""
 
-from prefect import flow
+from prefect import State, flow
 from prefect.runtime import flow_run
+from prefect.states import Completed
 
 from crawler.local.stack import crawl_database
 from crawler.register import domain_named, require_not_before_last_visit
@@ -18,7 +19,7 @@ def _name() -> str:
 
 @flow(name="crawl", flow_run_name=_name, persist_result=False)
 @says_why
-async def crawl(domain: str = "", pages: int = 0, at: str = "") -> dict[str, object]:
+async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[str, object]]:
     """Look at the pages that are due, and at those that were never fetched, the most valuable first.
 
     Args:
@@ -32,5 +33,5 @@ async def crawl(domain: str = "", pages: int = 0, at: str = "") -> dict[str, obj
         async with open_database(url) as db:
             only = [await domain_named(db, domain)] if domain else None
             await require_not_before_last_visit(db, only or (), instant(at))
-            shift = await run(db, chosen, only=only, at=instant(at), pages=pages or None)
-            return shift.stats.as_dict()
+            done, message = await run(db, chosen, only=only, at=instant(at), pages=pages or None)
+            return Completed(data=done, message=message)

@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime
 
-from prefect import flow, get_run_logger
+from prefect import State, flow
 from prefect.runtime import flow_run
+from prefect.states import Completed
 
 from crawler.local.stack import crawl_database
 from crawler.register import domain_named, require_not_before_last_visit, url_prefix
@@ -22,7 +23,7 @@ def _name() -> str:
 
 @flow(name="recrawl", flow_run_name=_name, persist_result=False)
 @says_why
-async def recrawl(domain: str, prefix: str = "", at: str = "") -> dict[str, object]:
+async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str, object]]:
     """Make every page of a domain due now, or those under a prefix, and look at them.
 
     Args:
@@ -38,9 +39,5 @@ async def recrawl(domain: str, prefix: str = "", at: str = "") -> dict[str, obje
             found = await domain_named(db, domain)
             await require_not_before_last_visit(db, [found], when)
             await domains.refresh(db, found, prefix=url_prefix(found, prefix), at=when or datetime.now(UTC))
-            shift = await run(db, chosen, only=[found], at=when)
-            if not shift.stats.leases:
-                standing = await domains.status_of(db, found, at=when or datetime.now(UTC))
-                who = f"{standing.holder} holds it now" if standing.holder else "it is paused or left alone"
-                get_run_logger().warning("%s was not crawled by this run: %s; its pages stay due", domain, who)
-            return shift.stats.as_dict()
+            done, message = await run(db, chosen, only=[found], at=when)
+            return Completed(data=done, message=message)

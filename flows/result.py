@@ -1,6 +1,7 @@
 """What a run says of its result: an artifact to look at, and three lines in its log."""
 
 import re
+from collections.abc import Sequence
 
 from crawler import times
 from crawler.cli.reasons import NAMED, in_words
@@ -21,11 +22,11 @@ def is_worth_showing(shift: ShiftResult) -> bool:
     return bool(shift.stats.requests or shift.stats.looks or shift.stats.refused or shift.holds or shift.broken)
 
 
-def sentences(shift: ShiftResult) -> list[str]:
-    """What happened, in three lines at most."""
+def sentences(shift: ShiftResult, waits: Sequence[str] = ()) -> list[str]:
+    """Say what happened, in three lines, and which domains were left waiting. waits: a sentence for each."""
     stats = shift.stats
     if not is_worth_showing(shift):
-        return ["Nothing was due"]
+        return list(waits) or ["Nothing was due"]
     looked = f"Looked at {counted(stats.looks, 'page')} of {counted(len(shift.by_domain), 'domain')}"
     spent = f"Spent {counted(stats.requests, 'request')} and {shown_bytes(stats.received_bytes)}"
     lines = [
@@ -35,7 +36,7 @@ def sentences(shift: ShiftResult) -> list[str]:
     if shift.holds:
         held = (f"{name} until {times.shown_instant(hold.until)} ({hold.reason})" for name, hold in shift.holds.items())
         lines.append(f"Left alone: {', '.join(held)}")
-    return lines
+    return [*lines, *waits]
 
 
 def _counts(stats: CrawlStats) -> list[str]:
@@ -44,10 +45,10 @@ def _counts(stats: CrawlStats) -> list[str]:
     return [f"{count:,} {name}" for name, count in found if count]
 
 
-def markdown(shift: ShiftResult, *, origin: str | None = None) -> str:
+def markdown(shift: ShiftResult, waits: Sequence[str] = (), *, origin: str | None = None) -> str:
     """The result of a shift as a person reads it; what strangers wrote is text in it, whatever it says.
 
-    origin: of the pages of one's own, where they are served.
+    waits: a sentence for each domain that was left waiting.  origin: of the pages of one's own, where they are served.
     """
     total = shift.stats
     lines = ["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in facts(total))]
@@ -67,6 +68,7 @@ def markdown(shift: ShiftResult, *, origin: str | None = None) -> str:
         for name, hold in shift.holds.items()
     ]
     lines += [f"\n{name} broke off: {text(error)}" for name, error in shift.broken.items()]
+    lines += [f"\n{text(wait)}" for wait in waits]
     for change, heading in HEADINGS.items():
         pages = total.pages[change]
         if pages:

@@ -9,6 +9,8 @@ from prefect import get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
 from crawler import times
+from crawler.app import WaitReason, waiting_domains
+from crawler.cli.waiting import format_wait
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
 from crawler.crawl import (
@@ -16,7 +18,6 @@ from crawler.crawl import (
     CrawlStats,
     LeaseResult,
     ShiftHooks,
-    ShiftResult,
     holder_name,
     open_resources,
     run_shift,
@@ -55,8 +56,12 @@ def instant(text: str) -> datetime | None:
 
 async def run(
     db: Database, settings: Settings, *, only: Collection[Domain] | None, at: datetime | None, pages: int | None = None
-) -> ShiftResult:
-    """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact."""
+) -> tuple[dict[str, object], str]:
+    """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact.
+
+    Returns the figures of what was done, and a message for the state of the run: why domains were left waiting, or else
+    what was done.
+    """
     clock = Clock.at(at)
     progress: dict[UUID, Progress] = {}
     counted = counted_into(settings.home.resolve())
@@ -89,10 +94,14 @@ async def run(
                 limits=CrawlLimits(pages, settings.shift_time, told),
                 hooks=ShiftHooks(show, walk_lease),
             )
-    for line in sentences(shift):
+    waits = await waiting_domains(db, settings, at=clock.now(), only=only, requested=is_worth_showing(shift))
+    waits = [(domain, wait) for domain, wait in waits if wait.reason is not WaitReason.NO_WORKER]  # this is one
+    waiting = [f"{domain.authority} {format_wait(wait, domain, now=clock.now())}" for domain, wait in waits]
+    said = sentences(shift, waiting)
+    for line in said:
         get_run_logger().info("%s", line)
-    if is_worth_showing(shift):
-        shown = markdown(shift, origin=pages_origin(settings.home.resolve()))
+    if is_worth_showing(shift) or any(wait.pages for _, wait in waits):
+        shown = markdown(shift, waiting, origin=pages_origin(settings.home.resolve()))
         await if_heard(acreate_markdown_artifact(shown, key=RESULT, description="What this run did"))
     if told.is_set():
         await end_early()
@@ -102,4 +111,4 @@ async def run(
         get_run_logger().warning("%s; the next run of notify tells what was found", error)
     if shift.broken:
         raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
-    return shift
+    return shift.stats.as_dict(), "; ".join((waiting or said)[:3])

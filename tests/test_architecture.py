@@ -52,6 +52,7 @@ WALKS = ("crawler.core", "crawler.web", "crawler.store", "crawler.settings", "cr
 # The rooms that a command asks.
 ASKED = (
     *WALKS,
+    "crawler.app",
     "crawler.crawl",
     "crawler.export",
     "crawler.notify",
@@ -106,6 +107,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.local": ("crawler.core", "crawler.store", "crawler.secret_files", "crawler.settings"),
     "crawler.metrics": ("crawler.core", "crawler.crawl", "crawler.local", "crawler.settings", "crawler.store"),
     "crawler.service": ("crawler.core", "crawler.local", "crawler.metrics", "crawler.settings", "crawler.store"),
+    "crawler.app": ("crawler.core", "crawler.local", "crawler.settings", "crawler.store"),
     "crawler.cli": ASKED,
     **{room: (*ASKED, *SHELL, *ACTIONS[:n]) for n, room in enumerate(ACTIONS)},
     # What a command calls stands below the pages, and the commands above them.
@@ -155,6 +157,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.cli.session",
         "crawler.cli.settings_options",
         "crawler.cli.values",
+        "crawler.cli.waiting",
     ),
     "crawler.__main__": ("crawler.cli",),
     "models": ("crawler.core",),

@@ -124,10 +124,14 @@ class DomainStatus:
     holder: str | None
     leased_until: datetime | None
     wake_at: datetime | None
+    paced_until: datetime | None  # before this the budget had nothing, as the last release found
     resume_at: datetime | None
     resume_reason: str
     next_request_at: datetime | None
     last_visit_at: datetime | None
     addresses_busy: bool
+    has_inbox: bool  # something waits there to be applied by the next lease
+    requested: int  # pages that a user has requested and that were not fetched since, MOST_REQUESTED at most
+    budget: int | None  # requests a day, by its user or by the plan
     budget_left: int | None  # requests of the day
     bytes_left: int | None  # below 0 by what the last bodies were over

@@ -38,6 +38,7 @@ __all__ = [
     "StackPart",
     "crawl_database",
     "down",
+    "known_database",
     "pages_in_use",
     "require_database",
     "running_stack",

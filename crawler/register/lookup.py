@@ -53,7 +53,8 @@ async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], 
             asked = "that instant is" if at is not None else "now is"
             raise BadInput(
                 f"{domain.authority} was last visited at {shown_instant(last)}, and {asked} before that: "
-                f"wait until then, or name a later instant, such as --at {typed_instant(last)}"
+                f"if that time was wrong: recrawl domains reset-clock {domain.authority}; "
+                f"or name a later instant, such as --at {typed_instant(last)}"
             )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from crawler.cli.actions.crawls.refresh import RefreshAsked, ask_for_refresh, command_for, start_run
@@ -12,6 +12,7 @@ from crawler.cli.actions.domains.register import register_all
 from crawler.cli.actions.domains.rules import change_rules, shown_rule, with_rule
 from crawler.cli.settings_options import BY_NAME, SettingsPatch, option_of, typed_value
 from crawler.cli.values import counted
+from crawler.cli.waiting import format_wait
 from crawler.core.domain import Domain
 from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput, StackFailed
@@ -97,8 +98,11 @@ async def refresh(db: Database, domain: Domain, prefix: str) -> Outcome:
     asked = await ask_for_refresh(db, domain, prefix, at=None)
     seen_at = await _started(asked)
     what = f"{counted(asked.pages, 'page')} under {asked.prefix} {'is' if asked.pages == 1 else 'are'} due now"
-    begin = f"nobody looks by himself: {command_for(asked)}, or recrawl up"
-    then = "the running stack looks at them" if seen_at else begin
+    then = f"no worker is running: {command_for(asked)}, or recrawl up"
+    if asked.wait is not None and asked.wait.reason.is_obstacle:
+        then = f"they wait: {domain.authority} {format_wait(asked.wait, domain, now=datetime.now(UTC))}"
+    elif seen_at:
+        then = "the running stack fetches them"
     return Outcome(f"{what}; {then}.", domain, seen_at=seen_at)
 
 

@@ -5,25 +5,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from crawler.cli.actions.domains.domains import shown_opening, why_not
+from crawler.cli.actions.domains.domains import shown_opening
 from crawler.cli.actions.domains.lists import shown_lists
 from crawler.cli.actions.domains.rules import shown_rule
 from crawler.cli.actions.domains.trust import shown_standings
 from crawler.cli.settings_options import facts_of, option_of
 from crawler.cli.values import shown_share, shown_span
+from crawler.cli.waiting import domain_wait
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import SETTINGS
 from crawler.core.http import TrafficHour
 from crawler.core.setting import Kind
 from crawler.core.visit import State
-from crawler.local.stack import is_without_worker
 from crawler.plan import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.serve.at_once import at_once
 from crawler.serve.home import DomainCard
 from crawler.serve.links import Addresses
 from crawler.serve.plots import Dot, Line, Plot
 from crawler.settings import settings
-from crawler.store import domains, learned, report
+from crawler.store import learned, report
 from crawler.store.database import Database
 from crawler.store.report import KEPT_FOR, Alike, PageLine
 
@@ -58,13 +58,11 @@ class PageGroup:
 class DomainFacts:
     """What the page of one domain shows.
 
-    waits: why it cannot be crawled now, as the end of a sentence; empty if it can be.  is_left: nobody crawls by
-    himself.
+    waits: why it is not being crawled now, as the end of a sentence; empty if nothing holds it up.
     """
 
     card: DomainCard
     waits: str
-    is_left: bool
     opening: str
     worries: tuple[Worry, ...]
     weighed: tuple[PageLine, ...]
@@ -111,8 +109,7 @@ async def domain_facts(
     weighed = tuple(weighing.result())
     return DomainFacts(
         card=card,
-        waits=why_not(domain, await domains.status_of(db, domain, at=now), at=now),
-        is_left=is_without_worker(settings()),
+        waits=await domain_wait(db, domain, at=now),
         opening=shown_opening(domain, at=now),
         worries=worries_of(weighed),
         weighed=weighed,

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from crawler.cli.actions.domains.domains import why_not
 from crawler.cli.actions.explain.signals import chance_now, shown_signals
 from crawler.cli.actions.explain.why import scope_now, why_belief, why_next, why_refused, why_untracked, worth_now
 from crawler.cli.reasons import RENDERING
+from crawler.cli.waiting import page_wait
 from crawler.core.change import PageDiff
 from crawler.core.domain import Domain
 from crawler.core.http import Url
@@ -14,7 +14,7 @@ from crawler.core.visit import State
 from crawler.crawl import ParserPool, diff_versions
 from crawler.register import url_of
 from crawler.settings import settings
-from crawler.store import domains, report
+from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import Explanation, PageVersion, VersionContent
 
@@ -90,7 +90,7 @@ async def url_facts(
         refused=why_refused(url, domain, known.robots) if page.state is not State.REFUSED else "",
         signals=shown_signals(page, known) if page.version else "",
         scripts=RENDERING.get(look.rendering, look.rendering) if look is not None else "",
-        waits=why_not(domain, await domains.status_of(db, domain, at=known.at), at=known.at),
+        waits=await page_wait(db, domain, at=known.at),
         fresh=chance_now(page, known) if is_dated and page.freshness else page.freshness,
         worth=worth_now(domain, known, page),
         versions=tuple(shown),

@@ -240,7 +240,10 @@ def test_what_is_read_in_the_future_is_said_to_be(recrawl: Recrawl, site: Site) 
     now = recrawl("crawl", site.name)
 
     assert "what is read now counts as read at 2090-01-01 00:00Z; until then, go on with --at" in ahead.err
-    assert "wait until then, or name a later instant, such as --at 2090-01-01T00:01Z" in now.complaint
+    assert (
+        f"recrawl domains reset-clock {site.name}; or name a later instant, such as --at 2090-01-01T00:01Z"
+        in now.complaint
+    )
 
 
 def spent_today(recrawl: Recrawl) -> int:
@@ -272,7 +275,7 @@ def test_a_spent_budget_is_no_problem_but_is_said(recrawl: Recrawl, site: Site) 
     done = recrawl("crawl", site.name)
 
     assert done.code == 0
-    assert "has spent its budget of the day" in done.out
+    assert "has spent its daily budget of 3 requests and goes on at " in done.out
 
 
 def test_a_paused_domain_is_a_problem_with_its_remedy(recrawl: Recrawl, site: Site) -> None:
@@ -282,7 +285,7 @@ def test_a_paused_domain_is_a_problem_with_its_remedy(recrawl: Recrawl, site: Si
     done = recrawl("crawl", site.name)
 
     assert done.code == 1
-    assert f"is paused: recrawl domains resume {site.name}" in done.complaint
+    assert f"is paused; to go on: recrawl domains resume {site.name}" in done.complaint
 
 
 def test_everything_that_is_due_is_crawled_without_naming_it(recrawl: Recrawl, site: Site) -> None:
@@ -338,9 +341,9 @@ def test_a_port_that_refuses_is_a_recorded_finding(recrawl: Recrawl) -> None:
     again = recrawl("crawl", "http://127.0.0.1:9/")
 
     assert done.code == again.code == 1
-    assert "is asked for nothing until" in done.err
+    assert "is suspended until" in done.err
     assert ": connection refused" in done.err
-    assert "is asked for nothing until" in again.complaint
+    assert "is suspended until" in again.complaint
     report = recrawl("report", "127.0.0.1:9", "--json").json["domains"][0]
     assert report["hold_reason"] == "refused"
 

@@ -99,6 +99,22 @@ def change(
     return domains.change(domain, patch=patch, unset=unset or [], at=at, as_json=as_json)
 
 
+@app.command("reset-clock")
+def reset_clock(domain: DomainNames, as_json: Json = False) -> int:
+    """Undo a clock that was ahead: visits that are later than now count as made now.
+
+    A domain is not fetched before its last visit. After one crawl with a wrong clock, or with `--at` in the future, it
+    would wait until that time. What was recorded stays, and pages are due as long after their visits as they were.
+
+    Examples:
+
+        recrawl domains reset-clock docs.example.com
+    """
+    from crawler.cli.actions.domains import domains
+
+    return domains.reset_clock(domain, as_json=as_json)
+
+
 @app.command()
 def pause(domain: DomainNames, as_json: Json = False) -> int:
     """Leave domains alone until they are resumed; what is under way ends by itself.

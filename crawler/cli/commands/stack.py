@@ -84,24 +84,33 @@ def ui(as_json: Json = False) -> int:
 
 
 def status(as_json: Json = False) -> int:
-    """Show what runs of the local stack. Exit code 1 where something of it does not.
+    """Show what runs of the local stack, and which domains wait for what. Exit code 1 where a part does not run.
 
     Examples:
 
         recrawl status
         recrawl status --json
     """
-    from crawler.cli.output import print_json, show, show_facts
+    from datetime import UTC, datetime
+
+    from crawler.cli.output import print_json, say, show, show_facts
+    from crawler.cli.session import with_database
+    from crawler.cli.waiting import waiting_lines
     from crawler.local import stack
     from crawler.settings import settings
 
     parts = stack.status(settings())
+    waiting = []
+    if stack.known_database(settings(), settings().home.resolve()) is not None:
+        waiting = with_database(lambda db, _: waiting_lines(db, at=datetime.now(UTC)))
     if as_json:
-        print_json({"running": all(part.is_running for part in parts), "parts": parts})
+        print_json({"running": all(part.is_running for part in parts), "parts": parts, "waiting": waiting})
     else:
         show_facts([("Home", str(settings().home.resolve()))])
         show(
             ["part", "state", "where"],
             [(part.name, "running" if part.is_running else "not running", part.detail) for part in parts],
         )
+        for line in waiting:
+            say(line)
     return DONE if all(part.is_running for part in parts) else PROBLEM

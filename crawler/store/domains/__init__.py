@@ -22,6 +22,8 @@ from crawler.store.domains.domains import (
     seed,
     set_paused,
     status_of,
+    wake,
+    with_waiting_pages,
 )
 from crawler.store.domains.kind_priors import kind_prior, write_kind_priors
 from crawler.store.domains.rules import pages_by_pattern
@@ -49,5 +51,7 @@ __all__ = [
     "set_paused",
     "signal",
     "status_of",
+    "wake",
+    "with_waiting_pages",
     "write_kind_priors",
 ]

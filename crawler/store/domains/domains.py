@@ -38,16 +38,34 @@ UPDATE = f"""
 STANDING = """
     SELECT d.state = 'paused', CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END,
            CASE WHEN s.leased_until > clock_timestamp() THEN s.leased_until END,
-           s.wake_at, s.resume_at, s.resume_reason, s.next_request_at, s.last_visit_at,
+           s.wake_at, s.paced_until, s.resume_at, s.resume_reason, s.next_request_at, s.last_visit_at,
            EXISTS (SELECT FROM address_slot a WHERE a.address = ANY(s.addresses) AND a.domain_id <> d.id
                       AND a.held_until > clock_timestamp()),
-           d.budget_per_day - CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date
-                                   THEN s.spent_requests ELSE 0 END,
+           EXISTS (SELECT FROM inbox i WHERE i.domain_id = d.id),
+           (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.wanted IN (1, 4)
+                                   LIMIT %(most_requested)s) r),
+           coalesce(d.budget_per_day, l.budget_per_day),
+           coalesce(d.budget_per_day, l.budget_per_day)
+               - CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END,
            d.bytes_per_day - CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date
                                   THEN s.spent_bytes ELSE 0 END
-      FROM domain d JOIN domain_state s ON s.domain_id = d.id
+      FROM domain d JOIN domain_state s ON s.domain_id = d.id LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE d.id = %(domain_id)s
 """
+MOST_REQUESTED = 100_000
+WITH_WAITING_PAGES = f"""
+    SELECT {COLUMNS}
+      FROM domain d
+     WHERE (%(only)s::bigint[] IS NULL OR d.id = ANY(%(only)s))
+       AND (EXISTS (SELECT FROM inbox i WHERE i.domain_id = d.id)
+            OR EXISTS (SELECT FROM domain_state s WHERE s.domain_id = d.id AND s.last_visit_at > %(at)s)
+            OR EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.wanted IN (1, 4))
+            OR NOT %(requested)s AND (
+               EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new' AND f.due_at <= %(at)s)
+               OR EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state = 'new'
+                             AND coalesce(f.due_at, %(at)s) <= %(at)s)))
+     ORDER BY d.authority LIMIT %(most)s
+"""  # noqa: S608  only our own columns are put in
 # Hours, budgets and limits of today may let the domain be crawled sooner than those of its last release.
 WAKE = """
     UPDATE domain_state SET closed_from = NULL, opens_at = NULL, wake_at = least(wake_at, %s) WHERE domain_id = %s
@@ -291,11 +309,37 @@ async def refresh(db: Database, domain: Domain, *, prefix: Url, at: datetime) ->
 async def status_of(db: Database, domain: Domain, *, at: datetime) -> DomainStatus:
     """Why the domain can or cannot be claimed now. Raises BadInput if it was removed meanwhile."""
     async with db.transaction() as connection:
-        cursor = await connection.execute(STANDING, {"domain_id": domain.id, "at": at})
+        cursor = await connection.execute(
+            STANDING, {"domain_id": domain.id, "at": at, "most_requested": MOST_REQUESTED}
+        )
         row = await cursor.fetchone()
         if row is None:
             raise BadInput(f"{domain.authority} is not registered any more")
         return DomainStatus(*row)
+
+
+async def with_waiting_pages(
+    db: Database, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False, most: int
+) -> list[Domain]:
+    """Return domains with pages that are due or requested, with an inbox, or with a last visit that lies ahead.
+
+    only: among these.  requested: leave out those where pages are due and none is requested.  At most so many, by name.
+    """
+    ids = None if only is None else [domain.id for domain in only]
+    values = {"at": at, "only": ids, "requested": requested, "most": most}
+    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(WITH_WAITING_PAGES, values)
+        return [domain_from(row) for row in await cursor.fetchall()]
+
+
+async def wake(db: Database, wanted: Collection[Domain], *, at: datetime) -> None:
+    """Wake domains that sleep by the pace of their budgets: somebody names them, and means now."""
+    async with db.transaction() as connection:
+        await connection.execute(
+            """UPDATE domain_state SET wake_at = least(wake_at, %s)
+                WHERE domain_id = ANY(%s) AND paced_until > %s""",
+            (at, [domain.id for domain in wanted], at),
+        )
 
 
 async def expire_leases(db: Database, *, holder_prefix: str) -> int:

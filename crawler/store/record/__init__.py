@@ -10,6 +10,7 @@ from crawler.store.record.inbox import drain
 from crawler.store.record.lists import ChunkNews, ListChunk, admit_listed
 from crawler.store.record.moves import judge_moves
 from crawler.store.record.record import Batch, record
+from crawler.store.record.reset_clock import reset_clock
 from crawler.store.record.shared_schedules import propose
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "judge_moves",
     "propose",
     "record",
+    "reset_clock",
     "stored_body",
 ]

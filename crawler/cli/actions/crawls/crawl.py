@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from crawler.app import Wait, WaitReason, waiting_domains, why_not_now
 from crawler.cli.actions.crawls.dead_leases import free_dead_leases
 from crawler.cli.actions.crawls.outcome import CrawlOutcome, print_result
-from crawler.cli.actions.domains.domains import is_closed, why_not
 from crawler.cli.actions.domains.register import ask_and_register, charge_request
 from crawler.cli.actions.explain.why import why_refused
 from crawler.cli.actions.upkeep.prune import keep_quotas
@@ -16,7 +16,8 @@ from crawler.cli.output import err, remark
 from crawler.cli.progress import CrawlProgress
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch
-from crawler.cli.values import counted, shown_instant, shown_when
+from crawler.cli.values import counted, shown_instant
+from crawler.cli.waiting import format_wait
 from crawler.clock import Clock
 from crawler.core.budget import opening
 from crawler.core.domain import Domain
@@ -39,6 +40,13 @@ from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
 
 NEARLY_NOW = timedelta(minutes=1)
+# What a user has set is no problem of a crawl that he begins.
+EXPECTED = {
+    WaitReason.BUDGET_SPENT,
+    WaitReason.BYTES_SPENT,
+    WaitReason.SHARED_BUDGET_SPENT,
+    WaitReason.OUTSIDE_HOURS,
+}
 MOST_COUNTED = 100  # domains whose work is counted for the progress bar
 
 
@@ -144,6 +152,7 @@ async def _wanted(db: Database, request: CrawlRequest, clock: Clock) -> tuple[li
         if not request.due and path_and_query(url) != "/":
             await _look_at(db, domain, url, at=clock.now())
         found[domain.id] = domain
+    await domains.wake(db, list(found.values()), at=clock.now())
     return list(found.values()), answered
 
 
@@ -215,24 +224,36 @@ async def _refused(db: Database, request: CrawlRequest, at: datetime) -> dict[Ur
 
 
 async def _explain_idleness(db: Database, wanted: Sequence[Domain] | None, outcome: CrawlOutcome) -> None:
-    """Say of every domain that was named and not looked at why not, and when it is next."""
-    waking: list[datetime] = []
+    """Say why domains were not crawled, or requested pages of them were left, and when they are next."""
+    for domain, wait in await _waits(db, wanted, outcome):
+        outcome.idle[domain.authority] = format_wait(wait, domain, now=outcome.at) or "had nothing to look at"
+        if wait is not None and (
+            wait.reason is WaitReason.CLOCK_BEHIND
+            or (wanted is not None and wait.reason.is_obstacle and wait.reason not in EXPECTED)
+        ):
+            outcome.problems.add(domain.authority)
+    waking = []
     for domain in wanted or ():
-        stats = outcome.shift.by_domain.get(domain.authority)
         status = await domains.status_of(db, domain, at=outcome.at)
         if status.wake_at is not None:
             woken = max(status.wake_at, status.resume_at or status.wake_at)
             waking.append(max(woken, opening(domain.hours, woken)))
-        if domain.authority in outcome.shift.holds or (stats is not None and stats.looks):
-            continue
-        reason = why_not(domain, status, at=outcome.at)
-        if reason:
-            outcome.idle[domain.authority] = reason
-            is_spent = status.budget_left is not None and status.budget_left <= 0
-            if not is_spent and not is_closed(domain, at=outcome.at):
-                outcome.problems.add(domain.authority)
-        elif status.wake_at is not None and status.wake_at > outcome.at:
-            outcome.idle[domain.authority] = f"has nothing due before {shown_when(status.wake_at, now=outcome.at)}"
-        else:
-            outcome.idle[domain.authority] = "had nothing to look at"
     outcome.next_due_at = min(waking, default=None)
+
+
+async def _waits(
+    db: Database, wanted: Sequence[Domain] | None, outcome: CrawlOutcome
+) -> Sequence[tuple[Domain, Wait | None]]:
+    """Return the domains that this crawl has left waiting: named ones, or those in which something is due."""
+    if wanted is None:
+        has_fetched = outcome.shift.stats.requests > 0
+        return await waiting_domains(db, settings(), at=outcome.at, requested=has_fetched)
+    found = []
+    for domain in wanted:
+        stats = outcome.shift.by_domain.get(domain.authority)
+        has_fetched = stats is not None and stats.looks > 0
+        wait = await why_not_now(db, domain, settings(), at=outcome.at)
+        is_left = not has_fetched or (wait is not None and wait.pages > 0)
+        if is_left and domain.authority not in outcome.shift.holds:
+            found.append((domain, None if wait is not None and wait.reason is WaitReason.NO_WORKER else wait))
+    return found

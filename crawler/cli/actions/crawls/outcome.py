@@ -43,9 +43,7 @@ def print_result(outcome: CrawlOutcome, *, as_json: bool) -> None:
     if outcome.shift.stats.requests == 0:
         if not outcome.idle:
             say("Nothing was due")
-        for domain, reason in outcome.idle.items():
-            if domain not in outcome.problems:
-                say(f"{domain} {reason}")
+        _say_idle(outcome)
         return
     show_facts(facts(outcome.shift.stats))
     if len(outcome.shift.by_domain) > 1:
@@ -68,10 +66,17 @@ def print_result(outcome: CrawlOutcome, *, as_json: bool) -> None:
         )
     for line in named_pages(outcome.shift.stats):
         say(line)
+    _say_idle(outcome)
     if outcome.next_due_at is not None and outcome.next_due_at > outcome.at:
         say(f"\nNext due: {shown_when(outcome.next_due_at, now=outcome.at)}")
     if outcome.shift.stats.changes[Change.CHANGED]:
         remark("Next: recrawl changes shows what changed in them, word by word")
+
+
+def _say_idle(outcome: CrawlOutcome) -> None:
+    for domain, reason in outcome.idle.items():
+        if domain not in outcome.problems:
+            say(f"{domain} {reason}")
 
 
 def named_pages(stats: CrawlStats) -> list[str]:
@@ -143,7 +148,7 @@ def _complain(outcome: CrawlOutcome) -> None:
         why = in_words(hold.reason)
         if hold.reason == BAD_PATTERN:
             why = f"a pattern of its settings is not used any more: recrawl domains show {domain} says which, and why"
-        remark(f"recrawl: {domain} is asked for nothing until {until}: {why}")
+        remark(f"recrawl: {domain} is suspended until {until}: {why}")
     for url, why in outcome.refused.items():
         remark(f"recrawl: {url} was not asked for: {why}")
     for domain, error in outcome.shift.broken.items():

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from crawler.app import Wait, WaitReason, why_not_now
 from crawler.cli.actions.crawls.crawl import CrawlRequest, require_names
-from crawler.cli.actions.domains.domains import why_not
 from crawler.cli.actions.domains.register import settings_of
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_span
+from crawler.cli.waiting import format_wait
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import Url, authority_of, path_and_query
 from crawler.core.visit import State, Target
@@ -37,6 +38,7 @@ class CrawlPreview:
     load: Workload
     first: tuple[Target, ...]
     most: int | None
+    wait: Wait | None
     named: tuple[Url, ...] = ()
 
     @property
@@ -79,7 +81,7 @@ def preview(request: CrawlRequest, *, as_json: bool) -> int:
     plans, unknown = with_database(work)
     at = request.at or datetime.now(UTC)
     if as_json:
-        print_json({"at": at, "plans": [_document(plan, at=at) for plan in plans], "unregistered": unknown})
+        print_json({"at": at, "plans": [_document(plan) for plan in plans], "unregistered": unknown})
         return DONE
     for name in unknown:
         say(f"{name} is not registered: it would be, then /robots.txt and its root would be fetched")
@@ -121,8 +123,16 @@ async def _plan(db: Database, domain: Domain, request: CrawlRequest, *, at: date
         load=await report.workload(db, domain, at=at),
         first=tuple(first),
         most=request.pages,
+        wait=await _wait(db, domain, request, at=at),
         named=tuple(dict.fromkeys(url for text in request.names if (url := _page_in(text, domain)))),
     )
+
+
+async def _wait(db: Database, domain: Domain, request: CrawlRequest, *, at: datetime) -> Wait | None:
+    """Return what would keep this crawl from fetching: it needs no worker, and where it names the domain, no pace."""
+    wait = await why_not_now(db, domain, settings(), at=at)
+    is_held = wait is not None and (wait.reason.is_obstacle or (wait.reason is WaitReason.PACED and not request.names))
+    return wait if is_held else None
 
 
 def _page_in(text: str, domain: Domain) -> Url | None:
@@ -135,7 +145,7 @@ def _page_in(text: str, domain: Domain) -> Url | None:
 
 def _show(plan: CrawlPreview, *, at: datetime) -> None:
     load = plan.load
-    not_now = why_not(plan.domain, plan.status, at=at)
+    not_now = format_wait(plan.wait, plan.domain, now=at)
     show_facts(
         [
             (plan.domain.authority, not_now or f"{counted(plan.requests, 'request')}{ON_TOP if plan.requests else ''}"),
@@ -167,14 +177,14 @@ def _request(target: Target) -> str:
     return "conditional" if target.validators else "full"
 
 
-def _document(plan: CrawlPreview, *, at: datetime) -> dict[str, object]:
+def _document(plan: CrawlPreview) -> dict[str, object]:
     return {
         "domain": plan.domain.authority,
         "requests": plan.requests,
         "most_bytes": round(plan.most_bytes),
         "least_seconds": plan.least_time,
         "named": plan.named,
-        "not_now": why_not(plan.domain, plan.status, at=at),
+        "not_now": plan.wait,
         "next_due_at": plan.status.wake_at,
         "load": plan.load,
         "first": [

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from crawler.app import Wait, why_not_now
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_instant
+from crawler.cli.waiting import format_wait
 from crawler.core.domain import Domain
 from crawler.core.http import Url, path_and_query
 from crawler.local.stack import running_stack
@@ -19,11 +21,12 @@ from crawler.times import typed_instant
 
 @dataclass(frozen=True, slots=True)
 class RefreshAsked:
-    """The wish to look at all pages whose URLs begin so. pages: how many there are now."""
+    """The wish to look at all pages whose URLs begin so. pages: how many there are now.  wait: why not at once."""
 
     domain: Domain
     prefix: Url
     pages: int
+    wait: Wait | None = None
 
 
 def refresh(text: str, *, prefix: str, at: datetime | None, as_json: bool) -> int:
@@ -35,12 +38,14 @@ def refresh(text: str, *, prefix: str, at: datetime | None, as_json: bool) -> in
     name, pages = asked.domain.authority, asked.pages
     seen_at = start_run(asked) if at is None else None  # a run would live in the time of the clock
     if as_json:
-        print_json({"domain": name, "prefix": asked.prefix, "pages": pages, "run": seen_at})
+        print_json({"domain": name, "prefix": asked.prefix, "pages": pages, "run": seen_at, "not_now": asked.wait})
         return DONE
     say(f"{counted(pages, 'page')} under {asked.prefix} {'is' if pages == 1 else 'are'} due {_shown_when(at)}")
     then = f" --at {typed_instant(at)}" if at is not None else ""
-    if seen_at:
-        say(f"The running stack crawls them: {seen_at}")
+    if asked.wait is not None and asked.wait.reason.is_obstacle:
+        say(f"They wait: {name} {format_wait(asked.wait, asked.domain, now=at or datetime.now(UTC))}")
+    elif seen_at:
+        say(f"The running stack fetches them now: {seen_at}")
     else:
         say(f"Next: {command_for(asked)}{then} (until then other commands show their former times)")
     return DONE
@@ -54,8 +59,9 @@ async def ask_for_refresh(db: Database, domain: Domain, prefix: str, *, at: date
     await require_not_before_last_visit(db, [domain], at)
     wanted = url_prefix(domain, prefix)
     pages = await report.pages_beneath(db, domain, wanted)
-    await domains.refresh(db, domain, prefix=wanted, at=at or datetime.now(UTC))
-    return RefreshAsked(domain, wanted, pages)
+    instant = at or datetime.now(UTC)
+    await domains.refresh(db, domain, prefix=wanted, at=instant)
+    return RefreshAsked(domain, wanted, pages, await why_not_now(db, domain, settings(), at=instant))
 
 
 def start_run(asked: RefreshAsked) -> str | None:

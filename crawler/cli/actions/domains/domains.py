@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 
 import typer
 
+from crawler.app import Wait, why_not_now
 from crawler.cli.actions.domains.register import described
 from crawler.cli.actions.domains.rules import shown_rule
 from crawler.cli.actions.upkeep.prune import shown_storage
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show, show_facts
-from crawler.cli.reasons import in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch, facts_of, without
-from crawler.cli.values import counted, shown_bytes, shown_instant, shown_when
+from crawler.cli.values import shown_bytes, shown_instant, shown_when
+from crawler.cli.waiting import format_wait
 from crawler.core.budget import closing, opening, speed_at
 from crawler.core.cash import Order, Ordering
 from crawler.core.domain import Domain, DomainStatus
@@ -26,7 +27,7 @@ from crawler.plugins import require_policy
 from crawler.prune import foretold
 from crawler.register import authority_in, domain_named, home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.settings import settings
-from crawler.store import domains
+from crawler.store import domains, record
 from crawler.store.database import Database
 from crawler.store.retention import SizeEstimate
 
@@ -86,16 +87,18 @@ def _state(listed: domains.Listed, *, at: datetime) -> str:
 
 
 def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> tuple[Domain, DomainStatus, SizeEstimate]:
+    instant = at or datetime.now(UTC)
+
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, DomainStatus, Wait | None, SizeEstimate]:
         domain = await domain_named(db, text)
         if at is not None:
             await require_not_before_last_visit(db, [domain], at)
-        status = await domains.status_of(db, domain, at=at or datetime.now(UTC))
-        return domain, status, await foretold(db, domain)
+        status = await domains.status_of(db, domain, at=instant)
+        return domain, status, await why_not_now(db, domain, settings(), at=instant), await foretold(db, domain)
 
-    domain, status, storage = with_database(work)
+    domain, status, wait, storage = with_database(work)
     if as_json:
-        print_json(described(domain) | {"status": status, "storage": storage})
+        print_json(described(domain) | {"status": status, "not_now": wait, "storage": storage})
         return DONE
     show_facts(
         [
@@ -106,12 +109,12 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
             *_facts_of_all(domain.settings),
             ("Rules", "\n".join(map(shown_rule, domain.settings.rules))),
             ("Not crawled", "\n".join(domain.settings.refusals)),
-            ("By its hours", shown_opening(domain, at=at or datetime.now(UTC))),
+            ("By its hours", shown_opening(domain, at=instant)),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
             ("Bytes left", shown_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
             ("Takes", shown_storage(storage) if storage.stored_bytes else ""),
             ("Last visit", shown_instant(status.last_visit_at)),
-            ("Now", why_not(domain, status, at=at or datetime.now(UTC)) or "can be crawled"),
+            ("Now", format_wait(wait, domain, now=instant) or "is being crawled at the next run"),
         ]
     )
     return DONE
@@ -128,27 +131,6 @@ def _shown_favour(ordering: Ordering) -> str:
 
 def _shown_dial(ordering: Ordering) -> str:
     return f"new pages {ordering.discovery:g}, known pages {ordering.refresh:g}"
-
-
-def why_not(domain: Domain, status: DomainStatus, *, at: datetime) -> str:
-    """Why a domain cannot be claimed at an instant, as the end of a sentence about it; empty if it can be."""
-    if status.paused:
-        return f"is paused: recrawl domains resume {domain.authority}"
-    if status.holder is not None:
-        return f"is being crawled by {status.holder}"
-    if status.resume_at is not None and status.resume_at > at:
-        return f"is asked for nothing until {shown_when(status.resume_at, now=at)}: {in_words(status.resume_reason)}"
-    if is_closed(domain, at=at):
-        return f"is closed by its hours until {shown_when(opening(domain.hours, at), now=at)}"
-    if status.budget_left is not None and status.budget_left <= 0:
-        most = domain.settings.budget_per_day
-        own = f", {counted(most, 'request')}" if most is not None else ""
-        return f"has spent its budget of the day (UTC){own}: recrawl domains set {domain.authority} --budget N"
-    if status.bytes_left is not None and status.bytes_left <= 0:
-        return "has received its bytes of the day"
-    if status.addresses_busy:
-        return "shares its address with a domain that is being crawled"
-    return ""
 
 
 def is_closed(domain: Domain, *, at: datetime) -> bool:
@@ -227,6 +209,22 @@ async def change_settings(
 def _seed(domain: Domain, typed: str) -> Url:
     """A seed may be a path of the domain."""
     return url_of(f"{domain.root}{typed[1:]}" if typed.startswith("/") else typed)
+
+
+def reset_clock(texts: Sequence[str], *, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> list[tuple[Domain, datetime | None]]:
+        found = [await domain_named(db, text) for text in texts]
+        return [(domain, await record.reset_clock(db, domain, at=datetime.now(UTC))) for domain in found]
+
+    found = with_database(work)
+    if as_json:
+        print_json({"reset": {domain.authority: last_visit_at for domain, last_visit_at in found}})
+    for domain, last_visit_at in [] if as_json else found:
+        if last_visit_at is None:
+            say(f"{domain.authority} has no visit that is later than now: nothing is changed")
+        else:
+            say(f"{domain.authority}: visits up to {shown_instant(last_visit_at)} count as made now")
+    return DONE
 
 
 def set_paused(texts: Sequence[str], *, paused: bool, as_json: bool) -> int:

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from crawler.cli.actions.domains.domains import why_not
 from crawler.cli.actions.domains.lists import shown_dates, shown_list
 from crawler.cli.actions.domains.register import described_rule
 from crawler.cli.actions.domains.rules import shown_rule
@@ -26,12 +25,12 @@ from crawler.cli.output import print_json, remark, say, show, show_facts, values
 from crawler.cli.reasons import RENDERING, in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
+from crawler.cli.waiting import page_wait
 from crawler.core.cash import Order
 from crawler.core.domain import Domain
 from crawler.core.freshness import ELSEWHERE, Terms, credible_interval
 from crawler.core.http import Url, authority_of, key_of
 from crawler.core.visit import State
-from crawler.local.stack import is_without_worker
 from crawler.plugins import load
 from crawler.register import not_registered, require_not_before_last_visit, url_of
 from crawler.settings import settings
@@ -68,7 +67,7 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
         home = scope_now(domain).home(url)
         instant = at or datetime.now(UTC)
         known = await report.explain(db, domain, home, at=instant, defaults=settings().defaults)
-        waits = why_not(domain, await domains.status_of(db, domain, at=instant), at=instant)
+        waits = await page_wait(db, domain, at=instant)
         content_now = await content_of(db, domain, known.page) if known.page else None
         return domain, home, known, content_now, waits, await _listed(db, domain, home)
 
@@ -84,9 +83,6 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
         print_json(_document(domain, known, known.page) | more)
     else:
         _show(_facts(domain, known, known.page, content_now, waits, listed=listed), known, why=why)
-        is_due = known.page.due_at is not None and known.page.due_at <= known.at
-        if is_due and not waits and is_without_worker(settings()):
-            remark(f"It is due and waits: no worker runs (recrawl up, or recrawl crawl {domain.authority})")
     return DONE
 
 

@@ -5,12 +5,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawler.cli.actions.domains.domains import why_not
+from crawler.app import why_not_now
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, print_json, printable, say, show, show_facts
 from crawler.cli.reasons import RENDERING, in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant
+from crawler.cli.waiting import format_wait
 from crawler.clock import Clock
 from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
 from crawler.core.domain import Domain
@@ -22,7 +23,6 @@ from crawler.local.secrets import secrets_of
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit, url_of
 from crawler.settings import settings
-from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.report import target_of
 
@@ -64,9 +64,10 @@ def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | N
 async def look_once(db: Database, domain: Domain, url: Url, *, how: TryWay, clock: Clock) -> TryResult:
     """One look at a page of the domain; of one that may not be made, why not, in words."""
     home = domain.scope(max_depth=settings().max_depth).home(url)
-    not_now = why_not(domain, await domains.status_of(db, domain, at=clock.now()), at=clock.now())
-    if not_now:
-        return TryResult(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
+    wait = await why_not_now(db, domain, settings(), at=clock.now())
+    if wait is not None and wait.reason.is_obstacle:
+        refusal = f"{domain.authority} {format_wait(wait, domain, now=clock.now())}"
+        return TryResult(await target_of(db, domain, home), clock.now(), refusal=refusal)
     async with open_resources(settings(), find_secret=secrets_of(settings())) as webs:
         seen = await try_page(db, webs, domain, home, settings=settings(), clock=clock, how=how)
     return replace(seen, refusal=in_words(seen.refusal))

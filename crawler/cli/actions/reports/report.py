@@ -13,6 +13,7 @@ from crawler.cli.reasons import in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import shown_setting
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span, shown_when
+from crawler.cli.waiting import waiting_lines
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
 from crawler.local.stack import is_without_worker
@@ -42,7 +43,7 @@ class Reported:
 def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
     window = timedelta(days=days)
 
-    async def work(db: Database, _: Interrupts) -> list[Reported]:
+    async def work(db: Database, _: Interrupts) -> tuple[list[Reported], list[str]]:
         if text is not None:
             wanted = [await domain_named(db, text)]
         else:
@@ -51,7 +52,7 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
             await require_not_before_last_visit(db, wanted, at)
         instant = at or datetime.now(UTC)
         found = [(each, await domain_report(db, each, at=instant, window=window)) for each in wanted]
-        return [
+        reported = [
             Reported(
                 found=each,
                 calibration=await _calibration(db, domain, each),
@@ -62,8 +63,9 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
             for domain, each in found
             if each is not None
         ]
+        return reported, await waiting_lines(db, at=instant, only=wanted, requested=True)
 
-    found = with_database(work)
+    found, waiting = with_database(work)
     if as_json:
         print_json({"domains": [_document(each) for each in found]})
     elif not found:
@@ -75,6 +77,8 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
     else:
         _show_reports([(each.found, each.calibration) for each in found], window)
         remark_if_nobody_crawls([each.found for each in found])
+    for line in [] if as_json else waiting:
+        remark(line)
     return DONE
 
 

@@ -1,0 +1,122 @@
+"""Why is nothing of a domain fetched right now, and when will it be? One answer for every surface."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time, timedelta
+from enum import StrEnum
+
+from crawler.core.budget import opening
+from crawler.core.domain import Domain, DomainStatus
+from crawler.local.stack import is_without_worker
+from crawler.settings import Settings
+from crawler.store import claim, domains
+from crawler.store.database import Database
+
+
+class WaitReason(StrEnum):
+    """Why a domain is not being fetched. The first ones let nobody fetch from it, the last three only a schedule."""
+
+    PAUSED = "paused"
+    LEASED = "leased"
+    CLOCK_BEHIND = "clock_behind"
+    SUSPENDED = "suspended"
+    OUTSIDE_HOURS = "outside_hours"
+    BUDGET_SPENT = "budget_spent"
+    BYTES_SPENT = "bytes_spent"
+    SHARED_BUDGET_SPENT = "shared_budget_spent"
+    ADDRESS_BUSY = "address_busy"
+    PACED = "paced"
+    NOT_DUE = "not_due"
+    NO_WORKER = "no_worker"
+
+    @property
+    def is_obstacle(self) -> bool:
+        """Whether nobody may fetch from the domain now, not even a user who names it."""
+        return self not in {WaitReason.PACED, WaitReason.NOT_DUE, WaitReason.NO_WORKER}
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a domain is not being fetched now.
+
+    until: knowledge time; None where it does not end by itself, or nobody knows when.
+    detail: the holder of the lease, the reason of a suspension, or the number of requests in a spent budget.
+    pages: pages that a user has requested and that wait, counted up to a limit of the store.
+    """
+
+    reason: WaitReason
+    until: datetime | None = None
+    detail: str = ""
+    pages: int = 0
+
+
+async def why_not_now(db: Database, domain: Domain, settings: Settings, *, at: datetime) -> Wait | None:
+    """Return why nothing of a domain is being fetched at an instant; None if a worker fetches from it any moment.
+
+    Raises BadInput if the domain was removed meanwhile.
+    """
+    status = await domains.status_of(db, domain, at=at)
+    wait = _obstacle(domain, status, at=at)
+    if wait is None and await claim.left_of_shared_budget(db, settings.shared_budget, at=at) == 0:
+        wait = Wait(WaitReason.SHARED_BUDGET_SPENT, _next_day(domain, at))
+    if wait is None and status.addresses_busy:
+        wait = Wait(WaitReason.ADDRESS_BUSY)
+    if wait is None and not status.requested and not status.has_inbox:
+        wait = _idleness(status, at=at)
+    if wait is None and is_without_worker(settings):
+        wait = Wait(WaitReason.NO_WORKER)
+    return None if wait is None else replace(wait, pages=status.requested)
+
+
+def _obstacle(domain: Domain, status: DomainStatus, *, at: datetime) -> Wait | None:
+    if status.paused:
+        return Wait(WaitReason.PAUSED)
+    if status.holder is not None:
+        return Wait(WaitReason.LEASED, detail=status.holder)
+    if status.last_visit_at is not None and status.last_visit_at > at:
+        return Wait(WaitReason.CLOCK_BEHIND, status.last_visit_at)
+    if status.resume_at is not None and status.resume_at > at:
+        return Wait(WaitReason.SUSPENDED, status.resume_at, status.resume_reason)
+    if (opens_at := opening(domain.hours, at)) > at:
+        return Wait(WaitReason.OUTSIDE_HOURS, opens_at)
+    if status.budget_left is not None and status.budget_left <= 0:
+        budget = "" if status.budget is None else f"{status.budget:,}"
+        return Wait(WaitReason.BUDGET_SPENT, _next_day(domain, at) if status.budget else None, budget)
+    if status.bytes_left is not None and status.bytes_left <= 0:
+        return Wait(WaitReason.BYTES_SPENT, _next_day(domain, at))
+    return None
+
+
+def _idleness(status: DomainStatus, *, at: datetime) -> Wait | None:
+    """Return why nobody claims a domain that may be claimed: it sleeps by its pace, or nothing of it is due."""
+    if status.wake_at is None or status.wake_at <= at:
+        return None if status.wake_at is not None else Wait(WaitReason.NOT_DUE)
+    is_paced = status.paced_until is not None and status.wake_at <= status.paced_until
+    return Wait(WaitReason.PACED if is_paced else WaitReason.NOT_DUE, status.wake_at)
+
+
+def _next_day(domain: Domain, at: datetime) -> datetime:
+    """Return when the budgets of the next UTC day begin, within the hours of the domain."""
+    midnight = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), time(), tzinfo=UTC)
+    return opening(domain.hours, midnight)
+
+
+async def waiting_domains(
+    db: Database,
+    settings: Settings,
+    *,
+    at: datetime,
+    only: Collection[Domain] | None = None,
+    requested: bool = False,
+    most: int = 10,
+) -> list[tuple[Domain, Wait]]:
+    """Return domains in which pages are due or requested and wait, with the reason; at most so many, by name.
+
+    only: look at these.  requested: leave out those where no page is requested.
+    """
+    found = []
+    for domain in await domains.with_waiting_pages(db, at=at, only=only, requested=requested, most=most):
+        wait = await why_not_now(db, domain, settings, at=at)
+        if wait is not None:
+            found.append((domain, wait))
+    return found

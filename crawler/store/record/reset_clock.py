@@ -1,0 +1,74 @@
+"""Undo a clock that was ahead: no visit of a domain is later than now any more, and its pages are due again."""
+
+from datetime import datetime
+
+from crawler.core.domain import Domain
+from crawler.errors import BadInput
+from crawler.store.database import Database
+
+LOCK = """
+    SELECT last_visit_at, holder FROM domain_state WHERE domain_id = %(id)s FOR UPDATE
+"""
+IS_LEASED = "SELECT FROM domain_state WHERE domain_id = %(id)s AND leased_until > clock_timestamp()"
+# Pages keep the gap that was planned after a visit. The order comes first: later statements change what it reads.
+DUE_AGAIN = """
+    UPDATE frontier f SET due_at = greatest(f.due_at - (p.last_look_at - %(at)s), %(at)s)
+      FROM page p
+     WHERE f.domain_id = %(id)s AND p.domain_id = %(id)s AND p.key = f.key AND p.last_look_at > %(at)s
+       AND f.due_at < '9999-01-01'
+"""
+PAGES = """
+    UPDATE page SET first_seen_at = least(first_seen_at, %(at)s), last_look_at = least(last_look_at, %(at)s),
+           last_good_at = least(last_good_at, %(at)s), last_change_at = least(last_change_at, %(at)s),
+           signalled_at = ARRAY(SELECT CASE WHEN told IS NULL THEN told ELSE least(told, %(at)s) END
+                                  FROM unnest(signalled_at) WITH ORDINALITY s(told, n) ORDER BY n)
+     WHERE domain_id = %(id)s AND greatest(first_seen_at, last_look_at, %(at)s) > %(at)s
+"""
+# Several visits of one page keep their order, a microsecond apart.
+VISITS = """
+    WITH ahead AS (
+        SELECT key, at, row_number() OVER (PARTITION BY key ORDER BY at DESC) - 1 AS later
+          FROM visit WHERE domain_id = %(id)s AND at > %(at)s)
+    UPDATE visit v SET at = %(at)s - ahead.later * interval '1 microsecond'
+      FROM ahead WHERE v.domain_id = %(id)s AND v.key = ahead.key AND v.at = ahead.at
+"""
+# A suspension goes on for as long as it would have. What the site's clock learned of a time that has not come is lost.
+STATE = """
+    UPDATE domain_state
+       SET resume_at = CASE WHEN resume_at > last_visit_at THEN resume_at - (last_visit_at - %(at)s)
+                            ELSE least(resume_at, %(at)s) END,
+           last_visit_at = %(at)s, wake_at = %(at)s, paced_until = NULL, closed_from = NULL, opens_at = NULL,
+           drift_at = least(drift_at, %(at)s), budget_day = least(budget_day, (%(at)s AT TIME ZONE 'UTC')::date),
+           site_clock_at = '{}', site_clock_ahead = '{}', site_clock_changes = '{}', site_clock_rates = '{}',
+           site_clock_scores = '{}', site_clock_weighed = 0
+     WHERE domain_id = %(id)s
+"""
+OTHERS = (
+    "UPDATE event SET at = %(at)s WHERE domain_id = %(id)s AND at > %(at)s",
+    "UPDATE snapshot SET at = %(at)s WHERE domain_id = %(id)s AND at > %(at)s",
+    "UPDATE domain_plan SET planned_at = %(at)s WHERE domain_id = %(id)s AND planned_at > %(at)s",
+    "UPDATE domain_source SET measured_at = %(at)s WHERE domain_id = %(id)s AND measured_at > %(at)s",
+    "UPDATE url_list SET found_at = %(at)s WHERE domain_id = %(id)s AND found_at > %(at)s",
+    """UPDATE robots SET fetched_at = least(fetched_at, %(at)s), good_at = least(good_at, %(at)s), due_at = %(at)s
+        WHERE domain_id = %(id)s AND fetched_at > %(at)s""",
+    "DELETE FROM domain_figures WHERE domain_id = %(id)s AND counted_at > %(at)s",
+    "UPDATE ledger SET day = (%(at)s AT TIME ZONE 'UTC')::date WHERE day > (%(at)s AT TIME ZONE 'UTC')::date",
+)
+
+
+async def reset_clock(db: Database, domain: Domain, *, at: datetime) -> datetime | None:
+    """Move all that was recorded of a domain at a later time than this back to it; return the last visit's time then.
+
+    Pages stay due as long after their visits as they were. What their visits taught of change rates stays as it is.
+    None, and nothing is changed, where no visit is later. Raises BadInput while a worker holds the domain.
+    """
+    values = {"id": domain.id, "at": at}
+    async with db.transaction() as connection:
+        row = await (await connection.execute(LOCK, values)).fetchone()
+        if row is None or row[0] is None or row[0] <= at:
+            return None
+        if await (await connection.execute(IS_LEASED, values)).fetchone() is not None:
+            raise BadInput(f"{domain.authority} is being crawled by {row[1]}: end that first, then reset its clock")
+        for statement in (DUE_AGAIN, PAGES, VISITS, *OTHERS, STATE):
+            await connection.execute(statement.encode(), values)
+        return row[0]  # type: ignore[no-any-return]  # a row is a tuple of anything

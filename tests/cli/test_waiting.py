@@ -1,0 +1,108 @@
+"""Why is nothing fetched right now? Every surface gives the same answer, and a user's request goes first."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crawler.app import Wait, WaitReason
+from crawler.cli.waiting import format_wait
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority
+from tests.cli.conftest import Recrawl, Site
+
+FIRST = "2026-01-01T00:00Z"
+AN_HOUR_LATER = "2026-01-01T01:00Z"
+NEXT_DAY = "2026-01-02T00:00Z"
+SPENT = "has spent its daily budget of 6 requests and goes on at 2026-01-02 00:00Z"
+
+
+def crawl_once(recrawl: Recrawl, site: Site, *, budget: int) -> None:
+    """Crawl the three pages and robots.txt, on a day with so many requests."""
+    done = recrawl("crawl", site.url, "--allow-private", "--budget", str(budget), "--at", FIRST, "--json")
+    assert done.json["looks"] == 3
+
+
+def test_a_refresh_is_fetched_before_the_pace_of_the_budget_allows_it(recrawl: Recrawl, site: Site) -> None:
+    crawl_once(recrawl, site, budget=24)
+    recrawl("refresh", site.name, "--at", AN_HOUR_LATER)
+
+    done = recrawl("crawl", "--due", "--at", AN_HOUR_LATER, "--json")
+
+    assert done.json["looks"] == 3
+    assert recrawl("report", "--json", "--at", "2026-01-01T02:00Z").json["domains"][0]["spent_today"] == 7
+
+
+def test_a_spent_budget_stops_a_refresh_and_every_surface_says_so(recrawl: Recrawl, site: Site) -> None:
+    crawl_once(recrawl, site, budget=6)
+    refreshed = recrawl("refresh", site.name, "--at", AN_HOUR_LATER)
+
+    scheduled = recrawl("crawl", "--due", "--at", AN_HOUR_LATER)
+
+    assert "Looked at" in scheduled.out
+    assert f"{site.name} {SPENT}" in scheduled.out
+    assert "1 requested page waiting" in scheduled.out
+    assert "Nothing was due" not in scheduled.out
+    assert "They wait" not in refreshed.out  # two requests were left then
+    later = ("--at", "2026-01-01T02:00Z")
+    surfaces = [
+        recrawl("crawl", site.name, *later).out,
+        recrawl("crawl", "--due", *later).out,
+        recrawl("crawl", site.name, "--dry-run", *later).out,
+        recrawl("refresh", site.name, *later).out,
+        recrawl("domains", "show", site.name, *later).out,
+        recrawl("explain", site.url, *later).out,
+        recrawl("report", site.name, *later).err,
+    ]
+    for said in surfaces:
+        assert SPENT in " ".join(said.split()), said
+    shown = recrawl("domains", "show", site.name, "--json", *later).json["not_now"]
+    assert (shown["reason"], shown["until"]) == ("budget_spent", "2026-01-02T00:00:00+00:00")
+    assert recrawl("crawl", "--due", "--at", NEXT_DAY, "--json").json["looks"] == 3
+
+
+def test_a_paced_domain_says_until_when_and_is_crawled_at_once_by_its_name(recrawl: Recrawl, site: Site) -> None:
+    recrawl("domains", "add", site.url, "--allow-private", "--budget", "24", "--at", FIRST, "--offline")
+    first = recrawl("crawl", "--due", "--at", FIRST, "--json").json
+
+    again = recrawl("crawl", "--due", "--at", "2026-01-01T00:10Z")
+    planned = recrawl("crawl", site.name, "--dry-run", "--at", "2026-01-01T00:10Z", "--json").json["plans"][0]
+    named = recrawl("crawl", site.name, "--at", "2026-01-01T00:10Z", "--json").json
+
+    assert first["looks"] < 3
+    assert f"{site.name} spreads its daily budget over the day and fetches its next page at 2026-01-01 0" in again.out
+    assert planned["not_now"] is None
+    assert planned["requests"] == named["looks"] == 3 - first["looks"]
+
+
+def test_a_clock_that_was_ahead_is_noticed_and_mended_by_one_command(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private", "--at", "2090-01-01T00:00Z")
+
+    frozen = recrawl("crawl", "--due")
+    reported = recrawl("report", site.name)
+    mended = recrawl("domains", "reset-clock", site.name)
+    again = recrawl("domains", "reset-clock", site.name)
+    checked = recrawl("db", "check")
+    recrawl("refresh", site.name)
+    crawled = recrawl("crawl", "--due", "--json")
+
+    remedy = f"recrawl domains reset-clock {site.name}"
+    assert frozen.code == 1
+    assert remedy in frozen.complaint
+    assert remedy in reported.err
+    assert mended.out.startswith(f"{site.name}: visits up to 2090-01-01")
+    assert "nothing is changed" in again.out
+    assert checked.code == 0, checked.out
+    assert (crawled.code, crawled.json["looks"], crawled.json["same"]) == (0, 3, 3)
+
+
+@pytest.mark.parametrize("reason", WaitReason)
+def test_every_reason_has_a_sentence(reason: WaitReason) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    domain = Domain(1, Authority("a.test"), "http", frozenset(), False, now, DomainSettings())
+
+    ending = format_wait(Wait(reason, now + timedelta(hours=3), "detail"), domain, now=now)
+    open_ended = format_wait(Wait(reason), domain, now=now)
+
+    assert "{" not in ending + open_ended
+    assert "None" not in ending + open_ended
