@@ -20,5 +20,6 @@ __all__ = [
     "session",
     "settings_options",
     "values",
+    "waiting",
     "which_page",
 ]

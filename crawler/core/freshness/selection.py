@@ -4,7 +4,7 @@ The store's claim and the lab call one function. Due times only order an index; 
 today's price decides. So a stored due time may be out of date, and costs nothing but a second reading.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -209,31 +209,24 @@ def select(
 def select_requested_first(
     head: Candidates,
     requested: Sequence[int],
+    select_others: Callable[[Candidates, int, int], Selection],
     *,
     slots: int,
-    discovery_share: float,
-    refresh_share: float,
     requested_only: int = 0,
-    slots_before: int = 0,
-    floor_left: int | None = None,
     last_window: int = 0,
 ) -> Selection:
-    """Select the pages that a user has requested, then of the others as `select` does.
+    """Select the pages that a user has requested, then others.
 
-    requested: above 0 for each such page; the greatest come first.  requested_only: slots that no other page may take.
+    requested: above 0 for each such page; the greatest come first.  select_others: `select`, given the other pages, the
+    slots that are left for them, and the index of the first one of the last window.  requested_only: slots that no
+    other page may take.
     """
     ranks = np.array(requested, dtype=np.intp)
     first, others = np.flatnonzero(ranks), np.flatnonzero(ranks == 0)
     first = first[np.argsort(-ranks[first], kind="stable")][:slots]
-    found = select(
-        Candidates(*(getattr(head, each.name)[others] for each in fields(Candidates))),
-        slots=slots - max(len(first), requested_only),
-        discovery_share=discovery_share,
-        refresh_share=refresh_share,
-        slots_before=slots_before,
-        floor_left=floor_left,
-        last_window=int(np.searchsorted(others, last_window)),
-    )
+    rest = Candidates(*(getattr(head, each.name)[others] for each in fields(Candidates)))
+    begin = int(np.searchsorted(others, last_window))
+    found = select_others(rest, slots - max(len(first), requested_only), begin)
     return replace(found, chosen=np.concatenate([first, others[found.chosen]]), later=others[found.later])
 
 

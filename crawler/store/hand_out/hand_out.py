@@ -6,7 +6,7 @@ from math import isinf
 from typing import Any
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness import REQUESTED, Defaults, Selection, Wanted, select_requested_first
+from crawler.core.freshness import REQUESTED, Candidates, Defaults, Selection, Wanted, select, select_requested_first
 from crawler.core.http import PageKey
 from crawler.core.novelty import LONGEST_WAIT
 from crawler.core.visit import NEVER, State, Target
@@ -148,16 +148,25 @@ def _with_queries(weighed: ScoredRows, selection: Selection) -> list[CandidateRo
 def _selected(
     weighed: ScoredRows, values: dict[str, Any], context: ScoringContext, defaults: Defaults, *, last_window: int = 0
 ) -> Selection:
-    slots = values["most"]
+    most = values["most"]
+
+    def select_others(head: Candidates, slots: int, begin: int) -> Selection:
+        return select(
+            head,
+            slots=slots,
+            discovery_share=defaults.discovery_share,
+            refresh_share=defaults.refresh_share,
+            slots_before=max(context.turn - most, 0),  # the slots of this hand-out are counted already
+            floor_left=context.floor_left,
+            last_window=begin,
+        )
+
     return select_requested_first(
         weighed.head,
         [row.wanted if row.wanted in REQUESTED else 0 for row in weighed.rows],
-        slots=slots,
+        select_others,
+        slots=most,
         requested_only=values["requested_only"],
-        discovery_share=defaults.discovery_share,
-        refresh_share=defaults.refresh_share,
-        slots_before=max(context.turn - slots, 0),  # these slots have been granted before
-        floor_left=context.floor_left,
         last_window=last_window,
     )
 
