@@ -7,18 +7,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import hypothesis
-import psycopg
 import pytest
 
 from crawler.local.machine import held, held_if_free, process
 from crawler.local.postgres.cluster import ensure_postgres
 from crawler.store.database import upgrade
+from tests.databases import TestDatabases, empty_database, execute, with_database
 from tests.watchdog import PYTESTS, RUN, end_run
 
 OTHER_SERVER = "RECRAWL_DATABASE_URL"
@@ -134,30 +132,23 @@ def template_url(postgres_url: str) -> str:
     return url
 
 
+@pytest.fixture(scope="session")
+def databases(postgres_url: str, template_url: str) -> Iterator[TestDatabases]:
+    """Return the migrated databases of this process, which its tests use one after the other."""
+    lent = TestDatabases(postgres_url, TEMPLATE)
+    yield lent
+    lent.close()
+
+
 @pytest.fixture
 def empty_database_url(postgres_url: str) -> Iterator[str]:
     """A database without any table."""
-    yield from new_database(postgres_url, "template0")
+    with empty_database(postgres_url) as url:
+        yield url
 
 
 @pytest.fixture
-def database_url(postgres_url: str, template_url: str) -> Iterator[str]:
-    """A migrated database that no other test sees."""
-    yield from new_database(postgres_url, urlsplit(template_url).path.removeprefix("/"))
-
-
-def new_database(server: str, template: str) -> Iterator[str]:
-    name = f"test_{uuid.uuid4().hex}"
-    execute(server, f"CREATE DATABASE {name} TEMPLATE {template}")
-    yield with_database(server, name)
-    execute(server, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def with_database(url: str, name: str) -> str:
-    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
-
-
-def execute(url: str, *statements: str) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement.encode())
+def database_url(databases: TestDatabases) -> Iterator[str]:
+    """Return the URL of a migrated database that equals a new one, and that no other test uses at the same time."""
+    with databases.lend() as url:
+        yield url

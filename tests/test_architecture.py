@@ -238,6 +238,11 @@ def sources() -> tuple[Path, ...]:
 
 
 @cache
+def product_sources() -> tuple[Path, ...]:
+    return tuple(path for path in sources() if path.parts[0] not in {"benchmarks", "scripts"})
+
+
+@cache
 def files_of_tests() -> tuple[Path, ...]:
     return tuple(sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.py")))
 
@@ -251,9 +256,19 @@ def module_name(path: Path) -> str:
     return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree(path)))
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every module that a file imports, wherever in it; `from a import b` gives a.b where that is a module of ours."""
-    for node in ast.walk(tree(path)):
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -262,11 +277,15 @@ def imports(path: Path) -> Iterator[str]:
             yield from (submodule(node.module, name.name) for name in node.names)
 
 
-def named(path: Path) -> Iterator[tuple[str, str]]:
+@cache
+def named(path: Path) -> tuple[tuple[str, str], ...]:
     """Each name that a file imports from a module of ours, with that module."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.split(".")[0] in OURS:
-            yield from ((node.module, name.name) for name in node.names)
+    return tuple(
+        (node.module, name.name)
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.split(".")[0] in OURS
+        for name in node.names
+    )
 
 
 def taken_from(door: str, path: Path) -> Iterator[str]:
@@ -277,8 +296,8 @@ def taken_from(door: str, path: Path) -> Iterator[str]:
             yield name
         elif is_within(module, door):
             yield module.removeprefix(f"{door}.").split(".")[0]
-    if (package, short) in set(named(path)):
-        for node in ast.walk(tree(path)):
+    if (package, short) in named(path):
+        for node in nodes(path):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == short:
                 yield node.attr
 
@@ -307,6 +326,7 @@ def init(package: str) -> Path:
     return Path(*package.split("."), "__init__.py")
 
 
+@cache
 def submodule(package: str, name: str) -> str:
     place = ROOT.joinpath(*package.split("."), name)
     return f"{package}.{name}" if place.is_dir() or place.with_suffix(".py").is_file() else package
@@ -333,74 +353,89 @@ def test_there_is_something_to_read() -> None:
     assert {Path("crawler/errors.py"), Path("scripts/bootstrap.py")} <= set(sources())
 
 
-@pytest.mark.parametrize("path", sources(), ids=str)
-def test_imports_go_one_way(path: Path) -> None:
-    importer = module_name(path)
-    wrong = [name for name in imports(path) if name.split(".")[0] in OURS and not may(importer, name)]
-    assert not wrong, f"{path} may not import {wrong}; its room may import {MAY_IMPORT[room(importer)]}"
+def test_imports_go_one_way() -> None:
+    offenses = [
+        f"{path} may not import {name}; its room may import {MAY_IMPORT[room(module_name(path))]}"
+        for path in sources()
+        for name in imports(path)
+        if name.split(".")[0] in OURS and not may(module_name(path), name)
+    ]
+    assert offenses == []
 
 
-@pytest.mark.parametrize("path", [p for p in sources() if p.parts[0] not in {"benchmarks", "scripts"}], ids=str)
-def test_nobody_reaches_past_a_rooms_door(path: Path) -> None:
-    importer = module_name(path)
-    for module, name in named(path):
+def test_nobody_reaches_past_a_rooms_door() -> None:
+    offenses = []
+    taken = [(path, module, name) for path in product_sources() for module, name in named(path)]
+    for path, module, name in taken:
         for door in list(doors_of(f"{module}.{name}"))[-1:]:  # a room within a room has a door of its own
-            if is_within(importer, door) or module == door.rpartition(".")[0]:
+            if is_within(module_name(path), door) or module == door.rpartition(".")[0]:
                 continue  # from inside, or the room as a whole
             offered = exported(door)
             if module == door:
-                assert name in offered, f"{path} takes {name} from {door}, which does not offer it"
-            else:
-                inside = module.removeprefix(f"{door}.").split(".")[0]
-                assert inside in offered, f"{path} reaches past the door of {door} into {module}"
+                if name not in offered:
+                    offenses.append(f"{path} takes {name} from {door}, which does not offer it")
+            elif module.removeprefix(f"{door}.").split(".")[0] not in offered:
+                offenses.append(f"{path} reaches past the door of {door} into {module}")
+    assert offenses == []
 
 
-@pytest.mark.parametrize("door", [f"{path}" for path in sorted(doors())], ids=str)
-def test_a_door_says_what_its_room_is_for_and_offers_only_what_is_taken(door: str) -> None:
-    said = ast.get_docstring(tree(init(door)))
-    assert said is not None
-    assert len(said.split()) >= 20, f"{door}: what it is for, its main function, what it may use"
-    taken = {
-        name
-        for path in (*sources(), *files_of_tests())
-        if not is_within(module_name(path), door)
-        for name in taken_from(door, path)
-    }
-    if door == "crawler.api":  # other programs take what its page of the documentation names
-        taken |= set(re.findall(r"`([A-Za-z_]+)`", PYTHON_PAGE.read_text(encoding="utf-8")))
-    assert exported(door) <= taken, f"{door} offers {sorted(exported(door) - taken)}, which nobody takes"
+def test_a_door_says_what_its_room_is_for() -> None:
+    said = {door: ast.get_docstring(tree(init(door))) or "" for door in doors()}
+    offenses = sorted(door for door, words in said.items() if len(words.split()) < 20)
+    assert offenses == [], "what it is for, its main function, what it may use"
 
 
-@pytest.mark.parametrize("path", [p for p in sources() if p.parts[0] not in {"benchmarks", "scripts"}], ids=str)
-def test_each_package_has_one_door(path: Path) -> None:
+def test_a_door_offers_only_what_is_taken() -> None:
+    taken: dict[str, set[str]] = {door: set() for door in doors()}
+    for path in (*sources(), *files_of_tests()):
+        for door, names in taken.items():
+            if not is_within(module_name(path), door):
+                names.update(taken_from(door, path))
+    # Other programs take what its page of the documentation names.
+    taken["crawler.api"].update(re.findall(r"`([A-Za-z_]+)`", PYTHON_PAGE.read_text(encoding="utf-8")))
+    unused = {door: sorted(exported(door) - names) for door, names in taken.items()}
+    assert {door: names for door, names in unused.items() if names} == {}
+
+
+def test_each_package_has_one_door() -> None:
     known = {*sys.stdlib_module_names, "_typeshed", *OURS}  # the second is the type checker's, and never imported
-    for package in {name.split(".")[0] for name in imports(path)} - known:
-        doors = DOORS.get(package)
-        assert doors is not None, f"{path} imports {package}, which has no door yet"
-        assert any(path.as_posix().startswith(door) for door in doors), f"{package} enters by {doors}, not by {path}"
+    offenses = [
+        f"{path} imports {package}, which enters by {DOORS.get(package, 'no door yet')}"
+        for path in product_sources()
+        for package in {name.split(".")[0] for name in imports(path)} - known
+        if not path.as_posix().startswith(DOORS.get(package, ()))
+    ]
+    assert offenses == []
 
 
-@pytest.mark.parametrize("path", [p for p in sources() if p.parts[0] in {"crawler", "flows", "models"}], ids=str)
-def test_more_than_eight_parameters_are_a_value_without_a_name(path: Path) -> None:
-    if path.as_posix().startswith(COMMANDS):
-        return
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-            names = [each.arg for each in given if each.arg not in {"self", "cls"}]
-            assert len(names) <= MOST_PARAMETERS, f"{path}:{node.lineno} {node.name}({', '.join(names)})"
+def test_more_than_eight_parameters_are_a_value_without_a_name() -> None:
+    offenses = []
+    for path in sources():
+        if path.parts[0] not in {"crawler", "flows", "models"} or path.as_posix().startswith(COMMANDS):
+            continue
+        for node in nodes(path):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                names = [each.arg for each in given if each.arg not in {"self", "cls"}]
+                if len(names) > MOST_PARAMETERS:
+                    offenses.append(f"{path}:{node.lineno} {node.name}({', '.join(names)})")
+    assert offenses == []
 
 
-@pytest.mark.parametrize("path", [p for p in sources() if p.parts[:2] == ("crawler", "core")], ids=str)
-def test_core_only_thinks(path: Path) -> None:
-    assert not NOT_IN_CORE_IMPORTS & {name.split(".")[0] for name in imports(path)}
-    for node in ast.walk(tree(path)):
-        line = getattr(node, "lineno", 0)
-        assert not isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith), f"{path}:{line}"
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            assert called not in NOT_IN_CORE_NAMES, f"{path}:{line}: {called}"
-            assert not any(called.endswith(name) for name in NOT_IN_CORE_CALLS), f"{path}:{line}: {called}"
+def test_core_only_thinks() -> None:
+    offenses = []
+    for path in (each for each in sources() if each.parts[:2] == ("crawler", "core")):
+        imported = NOT_IN_CORE_IMPORTS & {name.split(".")[0] for name in imports(path)}
+        offenses += [f"{path} imports {name}" for name in sorted(imported)]
+        for node in nodes(path):
+            place = f"{path}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
+                offenses.append(f"{place}: {type(node).__name__}")
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                if called in NOT_IN_CORE_NAMES or any(called.endswith(name) for name in NOT_IN_CORE_CALLS):
+                    offenses.append(f"{place}: {called}")
+    assert offenses == []
 
 
 @pytest.mark.parametrize(

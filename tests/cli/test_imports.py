@@ -5,12 +5,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.cli.conftest import environ
-from tests.conftest import new_database
+from tests.databases import TestDatabases
 from tests.patience import PATIENCE_S
 
 SCRIPT = """
@@ -61,31 +60,29 @@ CASES: dict[str, set[str]] = {
 
 @pytest.fixture(scope="module")
 def imported(
-    postgres_url: str, template_url: str, tmp_path_factory: pytest.TempPathFactory
+    databases: TestDatabases, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, tuple[int, set[str]]]]:
     """The exit code of each command, and the heavy libraries that it has imported."""
     home = tmp_path_factory.mktemp("imports")
-    databases = new_database(postgres_url, urlsplit(template_url).path.removeprefix("/"))
-    url = next(databases)
+    with databases.lend() as url:
 
-    def of_command(words: str) -> tuple[int, set[str]]:
-        arguments = ["SELECT 1" if word == "SELECT" else word for word in words.split()]
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, *arguments],
-            env=environ(url, home / "home"),
-            cwd=home,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=PATIENCE_S,
-        )
-        code, modules = json.loads(done.stdout)
-        return code, set(modules) & HEAVY
+        def of_command(words: str) -> tuple[int, set[str]]:
+            arguments = ["SELECT 1" if word == "SELECT" else word for word in words.split()]
+            done = subprocess.run(
+                [sys.executable, "-c", SCRIPT, *arguments],
+                env=environ(url, home / "home"),
+                cwd=home,
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=PATIENCE_S,
+            )
+            code, modules = json.loads(done.stdout)
+            return code, set(modules) & HEAVY
 
-    of_command("domains add a.test --offline")
-    with ThreadPoolExecutor(2) as pool:
-        yield dict(zip(CASES, pool.map(of_command, CASES), strict=True))
-    next(databases, None)
+        of_command("domains add a.test --offline")
+        with ThreadPoolExecutor(2) as pool:
+            yield dict(zip(CASES, pool.map(of_command, CASES), strict=True))
 
 
 @pytest.mark.parametrize("words", CASES)

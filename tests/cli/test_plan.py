@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.cli.conftest import Recrawl, Site
-from tests.conftest import execute
+from tests.databases import execute
 
 LATER = "2100-01-01"
 # Spread over the pages in the order of their paths: keys are other ones at each port.

@@ -20,7 +20,7 @@ import pytest
 from crawler.local.postgres.cluster import running_postgres
 from crawler.store.database import upgrade
 from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
-from tests.conftest import execute
+from tests.databases import execute
 from tests.patience import PATIENCE_S, until
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from crawler import times
 from tests.cli.conftest import Answer, Recrawl, Site
-from tests.conftest import execute
+from tests.databases import execute
 
 
 @pytest.fixture

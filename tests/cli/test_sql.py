@@ -12,7 +12,7 @@ import pytest
 from crawler.cli.csv_output import csv_cell
 from crawler.local.postgres.psql import psql_program, without_password
 from tests.cli.conftest import Answer, Recrawl, Site, command
-from tests.conftest import execute
+from tests.databases import execute
 
 
 def test_one_select_is_answered_for_people_and_for_programs(recrawl: Recrawl) -> None:

@@ -15,8 +15,8 @@ from crawler.export import PostgresIndex, sync
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage
-from tests.conftest import execute, new_database
 from tests.crawl.crawls import DAY, START, answering, crawl, recrawl, register
+from tests.databases import empty_database, execute
 from tests.export.test_sync import Article, Killed, Shop, next_day
 
 TO_EMBED = "SELECT id, text FROM recrawl_index.chunk WHERE embedding IS NULL LIMIT 5"
@@ -31,7 +31,8 @@ VECTOR_TYPE = """
 @pytest.fixture
 def index_url(postgres_url: str) -> Iterator[str]:
     """A database of somebody else, in which an index is kept."""
-    yield from new_database(postgres_url, "template0")
+    with empty_database(postgres_url) as url:
+        yield url
 
 
 def rows(url: str, query: str) -> list[tuple[object, ...]]:

@@ -23,7 +23,7 @@ from benchmarks.fleet.trial import helper
 from crawler.demo.server import Remote, living_process
 from crawler.local.machine import free_port
 from crawler.service.notes import tag_file
-from tests.conftest import execute
+from tests.databases import execute
 from tests.flows.stage import ENDED, ask, run_state, start_run
 from tests.patience import SLOW, until
 from tests.service.composed import Place, Running

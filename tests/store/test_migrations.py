@@ -6,7 +6,7 @@ import psycopg
 
 from crawler.core.cash import COINS, ENDOWMENT, Ordering
 from crawler.store.database import upgrade
-from tests.conftest import execute
+from tests.databases import execute
 
 KEYS = [n.to_bytes(16).hex() for n in range(3)]
 NETS = [ENDOWMENT, 7 * ENDOWMENT, -ENDOWMENT // 3]

@@ -6,7 +6,7 @@ from crawler.errors import CrawlerError
 from crawler.local.stack import crawl_database
 from crawler.settings import Settings
 from crawler.store.database import Schema, prepare, schema_of, upgrade
-from tests.conftest import execute
+from tests.databases import execute
 
 
 def uses(url: str) -> None:
