@@ -19,6 +19,7 @@ class Asked:
     target: str
     headers: dict[str, str]
     form: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
 
     @property
     def cookies(self) -> dict[str, str]:
@@ -82,7 +83,7 @@ async def _asked(reader: asyncio.StreamReader) -> Asked:
     headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
     method, target, _ = first.split(" ")
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(method, target, headers, dict(parse_qsl(body.decode(), keep_blank_values=True)))
+    return Asked(method, target, headers, dict(parse_qsl(body.decode(), keep_blank_values=True)), body)
 
 
 def _bytes(reply: Reply) -> bytes:

@@ -1,0 +1,109 @@
+"""A month of refreshes under a running stack with a budget: each is served at once, or says why and until when."""
+
+import random
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority
+from crawler.demo.server import living_process
+from crawler.local.stack import Stack, down, up
+from crawler.settings import Settings
+from crawler.store import domains
+from tests.crawl.crawls import rows
+from tests.flows.stage import ask, run_state, start_run
+from tests.flows.test_flows import in_database
+from tests.patience import until
+
+DAYS = 30
+BUDGET = 70  # requests a day, of some 90 pages
+START = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+WITHIN = timedelta(minutes=2)
+GOES_ON = re.compile(r"has spent its daily budget of 70 requests and goes on at (\S+ \S+)Z")
+
+
+@pytest.fixture
+def stack() -> Iterator[Stack]:
+    home = Path(tempfile.mkdtemp(prefix="recrawl-refresh-"))
+    home.chmod(0o755)
+    settings = Settings(home=home, database_url=None, PREFECT_API_URL=None)
+    try:
+        yield up(settings, report=print)
+    finally:
+        down(settings, report=print)
+        shutil.rmtree(home)
+
+
+def message_of(stack: Stack, deployment: str, **parameters: object) -> str:
+    """Run a flow to its end; gives the message of its state."""
+    run = start_run(stack.api, deployment, **parameters)
+    until(lambda: run_state(stack.api, run) in {"Completed", "Failed", "Crashed"})
+    found = ask(stack.api, f"/flow_runs/{run}")
+    assert found["state_name"] == "Completed", found["state"]["message"]
+    return str(found["state"]["message"])
+
+
+@pytest.mark.soak
+def test_each_refresh_of_a_month_is_served_at_once_or_says_when(stack: Stack) -> None:
+    chance = random.Random(30)
+    served = told = 0
+    with living_process(7, pages=90, start=START, days=DAYS) as site:
+        name = Authority(site.url.removeprefix("http://").rstrip("/"))
+        domain = in_database(
+            stack,
+            lambda db: domains.register(
+                db,
+                name,
+                scheme="http",
+                domain_settings=DomainSettings(allow_private=True, budget_per_day=BUDGET),
+                at=START,
+            ),
+        )
+        for day in range(DAYS):
+            morning = START + timedelta(days=day, hours=6)
+            site.set_instant(morning)
+            message_of(stack, "crawl/crawl", domain=name, at=morning.isoformat())
+            for hour in sorted(chance.sample(range(7, 23), 2)):
+                at = START + timedelta(days=day, hours=hour)
+                site.set_instant(at)
+                known = in_database(
+                    stack,
+                    lambda db: rows(
+                        db, "SELECT url FROM page JOIN frontier USING (domain_id, key) WHERE state = 'known'"
+                    ),
+                )
+                prefix = "/" + chance.choice(known)[0].removeprefix(domain.root).rpartition("/")[0]
+                said = message_of(stack, "recrawl/recrawl", domain=name, prefix=prefix, at=at.isoformat())
+                late = in_database(
+                    stack,
+                    lambda db, prefix=prefix, at=at: rows(
+                        db,
+                        "SELECT url FROM page JOIN frontier f USING (domain_id, key)"
+                        " WHERE starts_with(url, %s) AND f.state = 'known' AND last_look_at NOT BETWEEN %s AND %s",
+                        domain.root + prefix[1:],
+                        at,
+                        at + WITHIN,
+                    ),
+                )
+                if not late:
+                    served += 1
+                    continue
+                found = GOES_ON.search(said)
+                assert found, (said, late)
+                told += 1
+                goes_on = datetime.fromisoformat(f"{found[1]}+00:00")
+                assert goes_on == START + timedelta(days=day + 1)
+                site.set_instant(goes_on)
+                message_of(stack, "crawl/crawl", domain=name, at=goes_on.isoformat())
+                left = in_database(stack, lambda db: rows(db, "SELECT count(*) FROM frontier WHERE wanted IN (1, 4)"))
+                assert left == [(0,)], said
+                break  # the next day has begun
+    print(f"served {served}, told to wait {told}")  # noqa: T201  with -s
+    assert served > DAYS
+    assert told > 0
