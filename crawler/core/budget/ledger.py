@@ -6,8 +6,9 @@ before.
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from crawler.core.budget.hours import ALWAYS, Hours, day_share, speed_at
 
@@ -56,8 +57,29 @@ def grantable(
     most_bytes: a day's; once so many are received, nothing is granted. Bodies under way may exceed it, one to each
     parallel slot.
     """
-    if not speed_at(hours, now):
-        return 0
+    return _in_pace(ledger, budget, now=now, hours=hours, most_bytes=most_bytes) if speed_at(hours, now) else 0
+
+
+def next_grant(
+    ledger: Ledger, budget: int, *, now: datetime, hours: Hours = ALWAYS, most_bytes: int | None = None
+) -> datetime:
+    """Return when `grantable` next allows a request: by the pace of this UTC day, or when the next day begins.
+
+    To the second. The hours may be closed then.
+    """
+    at = now.astimezone(UTC)
+    tomorrow = datetime.combine(at.date() + timedelta(days=1), time(), tzinfo=UTC)
+
+    def is_allowed(second: int) -> bool:
+        instant = at + timedelta(seconds=second)
+        return _in_pace(ledger, budget, now=instant, hours=hours, most_bytes=most_bytes) > 0
+
+    seconds = range(math.ceil((tomorrow - at).total_seconds()))
+    return min(at + timedelta(seconds=bisect_left(seconds, True, key=is_allowed)), tomorrow)  # noqa: FBT003
+
+
+def _in_pace(ledger: Ledger, budget: int, *, now: datetime, hours: Hours, most_bytes: int | None) -> int:
+    """Return how many requests the pace of the day allows, whether the hours are open or not."""
     if most_bytes is not None and receivable(ledger, most_bytes, now=now, hours=hours) <= 0:
         return 0
     share = day_share(hours, now, lead=LEAD)

@@ -19,7 +19,7 @@ from crawler.core.budget import (
     SharedBudget,
     debited,
     grantable,
-    open_spans,
+    next_grant,
     opening,
     receivable,
     settled,
@@ -33,7 +33,6 @@ from crawler.store.database import Connection, Database
 
 NO_LIMIT = 2**31 - 1  # requests a day
 LEAST_PAUSE = timedelta(minutes=1)
-BYTES_PAUSE = timedelta(minutes=15)  # until the pace has caught up with a body that was larger than thought
 
 OWN = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor, s.costs, d.bytes_per_day, d.hours,
@@ -101,6 +100,9 @@ class _DayBudget:
             return 0
         return grantable(self.ledger, self.requests, now=_end_of_day(at), most_bytes=self.received_bytes)
 
+    def next_grant(self, *, at: datetime) -> datetime:
+        return next_grant(self.ledger, self.requests, now=at, hours=self.hours, most_bytes=self.received_bytes)
+
     def room(self, *, at: datetime, paced: bool) -> int | None:
         """Bytes that may be debited; None: no limit."""
         if self.received_bytes is None:
@@ -151,7 +153,7 @@ async def debit(
         values = ledger_values(own) | shared_values(*others) | {"domain_id": lease.domain.id}
         await connection.execute(WRITE_OWN, values)
         least = min(budget.requests for budget in budgets)
-        next_at = None if granted else _next_grant(least, hours, at=at, paced=paced)
+        next_at = None if granted else _next_grant(budgets, hours, at=at, paced=paced)
         return Grant(
             granted,
             own.day,
@@ -235,23 +237,13 @@ def _end_of_day(at: datetime) -> datetime:
     return datetime.combine(at.astimezone(UTC).date(), datetime.max.time(), tzinfo=UTC)
 
 
-def _next_grant(budget: int, hours: Hours, *, at: datetime, paced: bool) -> datetime:
-    """The instant when the pace allows one more request, or the next day begins; while the hours are open."""
-    return opening(hours, _next_by_pace(budget, hours, at=at, paced=paced))
-
-
-def _next_by_pace(budget: int, hours: Hours, *, at: datetime, paced: bool) -> datetime:
+def _next_grant(budgets: Sequence[_DayBudget], hours: Hours, *, at: datetime, paced: bool) -> datetime:
+    """Return when all budgets allow one more request, by their pace or since the next day begins, in open hours."""
     tomorrow = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
-    if not paced or budget <= 0:
-        return tomorrow
-    speed = speed_at(hours, at)
-    if not speed:
-        return at  # the next opening is what is waited for
-    pause = BYTES_PAUSE
-    if budget < NO_LIMIT:
-        of_day = sum((span.length * span.speed for span in open_spans(hours, at.astimezone(UTC).date())), timedelta(0))
-        pause = of_day / budget / speed
-    return min(at + max(pause, LEAST_PAUSE), tomorrow)
+    if not paced:
+        return opening(hours, tomorrow)
+    found = max(budget.next_grant(at=at) for budget in budgets)
+    return opening(hours, min(max(found, at + LEAST_PAUSE), tomorrow))
 
 
 async def _one(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.budget import Ledger, Refund, debited, floor_left, grantable, receivable, settled, today
+from crawler.core.budget import Ledger, Refund, debited, floor_left, grantable, next_grant, receivable, settled, today
 
 DAY = date(2026, 3, 1)
 HOUR = timedelta(hours=1)
@@ -129,3 +129,17 @@ def test_of_a_small_budget_a_floor_visit_is_left_every_few_days(budget: int, in_
 
     assert sum(left) == in_ten_days
     assert max(left) - min(left) <= 1
+
+
+@given(budget=st.integers(1, 3000), spent=st.integers(0, 3000), second=st.integers(0, 86_398))
+def test_the_next_grant_is_the_first_second_at_which_the_pace_allows_a_request(
+    budget: int, spent: int, second: int
+) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=second)
+    ledger = Ledger(now.date(), requests=min(spent, budget))
+
+    found = next_grant(ledger, budget, now=now)
+
+    before = found - timedelta(seconds=1)
+    assert grantable(ledger, budget, now=found) > 0
+    assert before < now or grantable(ledger, budget, now=before) == 0
