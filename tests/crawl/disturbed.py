@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from crawler.core.domain import Domain
 from crawler.local.postgres.cluster import Cluster, ensure_postgres
@@ -154,7 +155,7 @@ async def disturbed_crawl(home: Path) -> AsyncIterator[Disturbed]:
         disturbed.cluster.stop()
 
 
-async def kept(db: Database, domain: Domain) -> list[tuple[object, ...]]:
+async def kept(db: Database, domain: Domain) -> list[tuple[Any, ...]]:
     """What is kept of each page, whatever it took."""
     return await rows(
         db,

@@ -39,8 +39,14 @@ async def asked_on(
 
 
 async def make_all_due(db: Database, domain: Domain, at: datetime) -> None:
-    """More work than any budget here buys, and all of it worth its price."""
-    await domains.refresh(db, domain, prefix=domain.root, at=at)
+    """More work than any budget here buys, and all of it worth its price. No user requests it: it is paced."""
+    async with db.transaction() as connection:
+        await connection.execute(
+            """INSERT INTO inbox (domain_id, kind, payload, arrived_at)
+               SELECT %s, 'audit', jsonb_build_object('keys', jsonb_agg(encode(key, 'hex'))), %s FROM frontier
+               HAVING count(*) > 0""",
+            (domain.id, at),
+        )
 
 
 async def test_the_budget_of_a_day_is_used_to_the_last_request_and_never_exceeded(
@@ -63,7 +69,7 @@ async def test_a_paced_budget_is_spread_over_the_day_and_used_by_its_end(db: Dat
     asked = await asked_on(db, living, 0, hours=[0, 6, 12, 18, 23.75])
     spent = await rows(db, "SELECT spent_requests FROM domain_state")
 
-    assert asked == [1, 25, 49, 73, 96]
+    assert asked == [2, 25, 49, 73, 96]  # the root is a seed: with robots.txt it does not wait for the pace
     assert spent == [(96,)]
 
 

@@ -169,8 +169,10 @@ async def test_requests_of_users_outlive_a_hundred_kills_and_no_due_page_sleeps(
                 twin = await register(twin_db, server.url, login=LOGIN, allow_private=True)
                 await crawl(twin_db, at=START)
             expected = await kept(twin_db, twin)
-        latest = {(row[0], row[1], bytes(row[3])) for row in copy}
-        assert latest == {(row[0], row[1], bytes(row[3])) for row in expected}
+        # However often each of them has changed.
+        assert [(url, state, body) for url, state, _, body, _ in copy] == [
+            (url, state, body) for url, state, _, body, _ in expected
+        ]
 
 
 async def assert_nothing_due_sleeps(db: Database, at: datetime) -> None:
