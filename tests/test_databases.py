@@ -101,7 +101,7 @@ def test_a_cleaned_database_equals_a_new_copy(databases: TestDatabases) -> None:
 
     assert found.keys() == expected.keys()
     assert {key: set(found[key]) ^ set(expected[key]) for key in expected if found[key] != expected[key]} == {}
-    assert len(expected["page_p00" if "page_p00" in expected else "page"]) == 0
+    assert len(expected["page_p00"]) == 0
     assert len(expected["ledger"]) == 1
 
 

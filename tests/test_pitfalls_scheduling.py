@@ -21,7 +21,7 @@ Shown = tuple[Callable[..., object], ...]
 SCHEDULING: Mapping[str, Shown] = {
     "a page keeps its cash after giving it away, so that every re-read inflates scores (Nutch)": (
         test_opic.test_coins_are_conserved_whatever_happens,
-        test_cash.test_a_thousand_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance,
+        test_cash.test_two_hundred_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance,
     ),
     "a leaf's cash is lost (Nutch)": (
         test_opic.test_a_leaf_pays_the_reserve,

@@ -121,17 +121,18 @@ def prepare(url: str, *, may_upgrade: bool) -> None:
             upgrade(url)
 
 
-def upgrade(url: str, *, to: str = "head") -> None:
+def upgrade(url: str, *, to: str = "head", partitions: int | None = None) -> None:
     """Bring the database to the newest schema, or to an older revision; does nothing where it is there already.
 
-    Raises BadInput for a server that is too old or a database that is not in UTF-8, StoreUnavailable for none,
-    CrawlerError for one that this user may not change, that a newer recrawl has migrated, or that holds something else
-    by a name of ours.
+    partitions: how many partitions each table of pages gets in a new database; None for the default.
+    Raises BadInput for a server that is too old or a database that is not in UTF-8 or has another number of
+    partitions, StoreUnavailable for none, CrawlerError for one that this user may not change, that a newer recrawl has
+    migrated, or that holds something else by a name of ours.
     """
     # Alembic and SQLAlchemy take a third of a second to import.
     from crawler.store import migrate  # noqa: PLC0415
 
-    migrate.migrate(url, to=to)
+    migrate.migrate(url, to=to, partitions=partitions)
 
 
 def schema_of(url: str) -> Schema:

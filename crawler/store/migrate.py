@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
@@ -22,6 +22,7 @@ from crawler.store.database import (
     one_line,
     schema_on,
 )
+from migrations.hash_partitions import count_hash_partitions
 
 OLDEST_POSTGRES = 14  # bit_count() and the multirange catalogue that our views use
 MIGRATION_LOCK = 0x7265637261776C  # two processes may want to migrate at once; "recrawl" in ASCII
@@ -35,7 +36,7 @@ CLASHES = (
 )
 
 
-def migrate(url: str, *, to: str) -> None:
+def migrate(url: str, *, to: str, partitions: int | None) -> None:
     """Bring the database to a revision; see `database.upgrade` for what it raises."""
     with _naming_refusals(), _engine(url).connect() as connection:
         _refuse_what_cannot_hold_us(connection)
@@ -44,7 +45,8 @@ def migrate(url: str, *, to: str) -> None:
         try:
             if schema_on(connection.connection.driver_connection) is Schema.NEWER:
                 raise CrawlerError(NEWER_MESSAGE)
-            command.upgrade(_config(connection), to)
+            _refuse_other_partitions(connection, partitions)
+            command.upgrade(_config(connection, partitions), to)
             connection.commit()
         finally:
             connection.rollback()
@@ -67,10 +69,10 @@ def _naming_refusals() -> Iterator[None]:
         raise
 
 
-def _config(connection: Any) -> Config:
+def _config(connection: Any, partitions: int | None) -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["connection"] = connection
+    config.attributes.update(connection=connection, partitions=partitions)
     return config
 
 
@@ -85,6 +87,15 @@ def _engine(url: str) -> Any:
     except OperationalError as error:
         raise StoreUnavailable(f"cannot open the database: {one_line(error.orig or error)}") from error
     return engine
+
+
+def _refuse_other_partitions(connection: Connection, partitions: int | None) -> None:
+    existing = count_hash_partitions(connection)
+    if partitions is not None and existing not in {0, partitions}:
+        raise BadInput(
+            f"the tables have {existing} partitions each, chosen when they were created; "
+            f"for {partitions} run recrawl db upgrade --partitions {partitions} on a new database"
+        )
 
 
 def _refuse_what_cannot_hold_us(connection: Any) -> None:

@@ -2,6 +2,8 @@
 
 from alembic import op
 
+from migrations.hash_partitions import create_hash_partitions
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -263,8 +265,6 @@ CREATE TABLE feed (
 );
 """
 
-# 16 partitions: enough to spread the load of vacuum and of a sharded Postgres, few enough to plan across.
-HASH_PARTITIONS = 16
 HASHED = ("page", "frontier", "cash", "page_links", "snapshot", "content", "event")
 
 # Rows that every look rewrites need room on their own page for a HOT update.
@@ -274,13 +274,10 @@ SMALL_AND_HOT = ("domain_state", "pool")
 
 def upgrade() -> None:
     op.execute(TABLES)
+    # "page" first: the other tables get as many partitions as it has.
     for table in HASHED:
         fill = f" WITH (fillfactor = {FILL[table]}, autovacuum_vacuum_scale_factor = 0.05)" if table in FILL else ""
-        for part in range(HASH_PARTITIONS):
-            op.execute(
-                f"CREATE TABLE {table}_p{part:02} PARTITION OF {table}"
-                f" FOR VALUES WITH (MODULUS {HASH_PARTITIONS}, REMAINDER {part}){fill}"
-            )
+        create_hash_partitions(table, storage=fill)
     op.execute("CREATE TABLE visit_default PARTITION OF visit DEFAULT")
     for table in SMALL_AND_HOT:
         op.execute(f"ALTER TABLE {table} SET (fillfactor = 50)")

@@ -2,6 +2,8 @@
 
 from alembic import op
 
+from migrations.hash_partitions import create_hash_partitions
+
 revision = "0005"
 down_revision = "0004"
 branch_labels = None
@@ -31,7 +33,6 @@ CREATE TABLE fingerprint_cursor (
     PRIMARY KEY (domain_id)
 );
 """
-HASH_PARTITIONS = 16  # as all tables of page data have
 HASHED = ("page_fingerprint", "fingerprint_band")
 
 # The same arithmetic as crawler/core/change/near_duplicates.py; a test holds them together.
@@ -93,11 +94,7 @@ MEANINGS = {
 def upgrade() -> None:
     op.execute(TABLES)
     for table in HASHED:
-        for part in range(HASH_PARTITIONS):
-            op.execute(
-                f"CREATE TABLE {table}_p{part:02} PARTITION OF {table}"
-                f" FOR VALUES WITH (MODULUS {HASH_PARTITIONS}, REMAINDER {part})"
-            )
+        create_hash_partitions(table)
     op.execute(FUNCTIONS)
     op.execute(VIEW)
     for column, meaning in MEANINGS.items():

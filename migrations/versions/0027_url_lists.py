@@ -2,6 +2,8 @@
 
 from alembic import op
 
+from migrations.hash_partitions import create_hash_partitions
+
 revision = "0027"
 down_revision = "0026"
 branch_labels = None
@@ -44,16 +46,11 @@ CREATE TABLE announced (
     CONSTRAINT announced_source CHECK (source IN ('sitemap', 'feed'))
 ) PARTITION BY HASH (domain_id);
 """
-HASH_PARTITIONS = 16  # as all tables of page data have
 
 
 def upgrade() -> None:
     op.execute(TABLES)
-    for n in range(HASH_PARTITIONS):
-        op.execute(
-            f"CREATE TABLE announced_p{n:02} PARTITION OF announced "
-            f"FOR VALUES WITH (MODULUS {HASH_PARTITIONS}, REMAINDER {n})"
-        )
+    create_hash_partitions("announced")
 
 
 def downgrade() -> None:

@@ -2,12 +2,13 @@
 
 from alembic import op
 
+from migrations.hash_partitions import create_hash_partitions
+
 revision = "0043"
 down_revision = "0042"
 branch_labels = None
 depends_on = None
 
-HASH_PARTITIONS = 16
 SETTINGS = """
 ALTER TABLE domain
     ADD COLUMN keep_versions INTEGER NOT NULL DEFAULT 50,
@@ -217,11 +218,7 @@ COMMENTS = "\n".join(
 def upgrade() -> None:
     op.execute(SETTINGS)
     op.execute(PACKS)
-    for part in range(HASH_PARTITIONS):
-        op.execute(
-            f"CREATE TABLE visit_pack_p{part:02} PARTITION OF visit_pack"
-            f" FOR VALUES WITH (MODULUS {HASH_PARTITIONS}, REMAINDER {part})"
-        )
+    create_hash_partitions("visit_pack")
     op.execute(VIEWS)
     op.execute(COMMENTS)
 

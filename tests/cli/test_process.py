@@ -397,6 +397,17 @@ def test_the_stack_is_not_started_on_a_database_that_it_may_not_migrate(database
     assert done.complaint == "recrawl: the database has an older schema: recrawl db upgrade"
 
 
+def test_a_new_database_gets_the_partitions_that_are_asked_for(empty_database_url: str, tmp_path: Path) -> None:
+    done = command("db", "upgrade", "--partitions", "2", database_url=empty_database_url, home=tmp_path)
+    other = command("db", "upgrade", "--partitions", "3", database_url=empty_database_url, home=tmp_path)
+    embedded = command("db", "upgrade", "--partitions", "2", database_url=None, home=tmp_path)
+
+    assert done.out == "The database has the newest schema (it was empty)\n"
+    assert other.code == embedded.code == 2
+    assert "the tables have 2 partitions each" in other.complaint
+    assert "set that first" in embedded.complaint
+
+
 def test_an_older_schema_is_upgraded_on_demand(empty_database_url: str, tmp_path: Path) -> None:
     upgrade(empty_database_url, to="0001")
 

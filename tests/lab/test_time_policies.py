@@ -21,6 +21,8 @@ from crawler.lab.worlds.told import Manner, Voice, told_by
 from tests.lab.test_time_worlds import world_of
 
 SMALL = Made("log-normal", 400, 240.0)
+# Another worker would simulate all policies once more.
+pytestmark = pytest.mark.xdist_group("time policies")
 
 
 @cache
@@ -249,13 +251,13 @@ def test_the_informed_learn_from_looks_by_the_rule_of_bayes() -> None:
 
 
 def test_a_good_source_of_signals_takes_a_crawl_above_the_optimum_and_a_liar_hardly_below_itself() -> None:
-    world = make_world("log-normal", pages=200, days=240.0, seed=3)
-    deaf = simulate(world, lambda scene, _: Ours(scene), budget_per_day=12).freshness
-    best = simulate(world, POLICIES[OPTIMUM], budget_per_day=12).freshness
+    world = make_world("log-normal", pages=100, days=120.0, seed=3)
+    deaf = simulate(world, lambda scene, _: Ours(scene), budget_per_day=6).freshness
+    best = simulate(world, POLICIES[OPTIMUM], budget_per_day=6).freshness
 
     def heard(voice: Voice) -> float:
         told = told_by(voice, world, seed=3)
-        return simulate(world, lambda scene, _: Listening(scene, told), budget_per_day=12).freshness
+        return simulate(world, lambda scene, _: Listening(scene, told), budget_per_day=6).freshness
 
     assert heard(Voice()) > best + 0.05
     assert heard(Voice(recall=0.6, precision=0.5)) > deaf

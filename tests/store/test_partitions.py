@@ -5,8 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority
+from crawler.errors import BadInput
 from crawler.store import domains, report
-from crawler.store.database import Database, open_database
+from crawler.store.database import Database, open_database, upgrade
 from crawler.store.partitions import ensure_visit_partition, month_after
 from tests.store import made_up
 from tests.store.conftest import START
@@ -58,6 +61,50 @@ async def test_a_table_that_others_keep_busy_is_left_as_it_is(db: Database) -> N
     assert await partitions(db) == {"visit_default": 0}
     await ensure_visit_partition(db, at=START)
     assert len(await partitions(db)) == 3
+
+
+async def hash_partitions(url: str) -> dict[str, int]:
+    """How many partitions each table has that is partitioned by hash of the domain."""
+    async with open_database(url) as db, db.transaction() as connection:
+        cursor = await connection.execute(
+            """SELECT p.partrelid::regclass::text, count(i.inhrelid)::int
+                 FROM pg_partitioned_table p LEFT JOIN pg_inherits i ON i.inhparent = p.partrelid
+                WHERE p.partstrat = 'h' GROUP BY 1"""
+        )
+        return dict(await cursor.fetchall())
+
+
+async def test_a_new_database_has_four_partitions_of_each_table_of_pages(database_url: str) -> None:
+    found = await hash_partitions(database_url)
+
+    assert {"page", "frontier", "cash", "snapshot", "event", "announced", "visit_pack", "fingerprint_band"} <= set(
+        found
+    )
+    assert set(found.values()) == {4}
+
+
+@pytest.mark.parametrize("number", [1, 16])
+async def test_a_database_with_another_number_of_partitions_holds_a_crawled_site(
+    empty_database_url: str, number: int
+) -> None:
+    upgrade(empty_database_url, partitions=number)
+
+    assert set((await hash_partitions(empty_database_url)).values()) == {number}
+    async with open_database(empty_database_url) as db:
+        await domains.register(db, Authority("a.test"), scheme="http", domain_settings=DomainSettings(), at=START)
+        await look_at_all(db, START)
+        assert await report.check(db) == []
+
+
+async def test_later_migrations_give_new_tables_as_many_partitions_as_the_others_have(empty_database_url: str) -> None:
+    upgrade(empty_database_url, to="0004", partitions=16)
+
+    upgrade(empty_database_url)
+
+    assert set((await hash_partitions(empty_database_url)).values()) == {16}
+    upgrade(empty_database_url, partitions=16)
+    with pytest.raises(BadInput, match=r"^the tables have 16 partitions each, .* --partitions 2 on a new database$"):
+        upgrade(empty_database_url, partitions=2)
 
 
 def test_december_is_followed_by_january() -> None:

@@ -8,6 +8,7 @@ import typer
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json, Top
 from crawler.cli.values import counted
+from crawler.errors import BadInput
 
 if TYPE_CHECKING:
     from crawler.cli.session import Interrupts
@@ -19,13 +20,25 @@ Write = Annotated[bool, typer.Option("--write", help="Let it write; else every t
 
 
 @app.command()
-def upgrade(as_json: Json = False) -> int:
+def upgrade(
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            min=1,
+            max=256,
+            metavar="N",
+            help="For a new database: how many partitions each table of pages has. 4 by default, 16 for 10^7 pages.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> int:
     """Bring the database to the newest schema; does nothing where it has it.
 
     Examples:
 
         recrawl db upgrade
-        RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade
+        RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade --partitions 16
     """
     from crawler.cli.output import print_json, say
     from crawler.local.stack import crawl_database
@@ -34,11 +47,13 @@ def upgrade(as_json: Json = False) -> int:
 
     named = settings().database_url
     if named is None:
+        if partitions is not None:
+            raise BadInput("--partitions is for a database that RECRAWL_DATABASE_URL names: set that first")
         with crawl_database(settings()):
             before = database.Schema.CURRENT  # the embedded one is brought up to date whenever it is used
     else:
         before = database.schema_of(named.get_secret_value())
-        database.upgrade(named.get_secret_value())
+        database.upgrade(named.get_secret_value(), partitions=partitions)
     if as_json:
         print_json({"before": before, "after": database.Schema.CURRENT})
     else:
