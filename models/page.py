@@ -50,6 +50,7 @@ class Page(SQLModel, table=True):
     last_look_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_good_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_change_at: datetime | None = Field(sa_column=instant(nullable=True))
+    missing_since: datetime | None = Field(sa_column=instant(nullable=True))  # its first 404, until a look decides
     moved_to: bytes | None = Field(sa_column=octets(nullable=True))
     led_to: bytes | None = Field(sa_column=octets(nullable=True))  # by its last redirect, for good or for now
     # The last Snapshot, in short: what a judgement compares with.
@@ -79,7 +80,7 @@ class Frontier(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
         CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
-        CheckConstraint("wanted BETWEEN 0 AND 4", name="frontier_wanted"),
+        CheckConstraint("wanted BETWEEN 0 AND 5", name="frontier_wanted"),
         Index(
             "frontier_discovery",
             "domain_id",
@@ -95,7 +96,7 @@ class Frontier(SQLModel, table=True):
             "key",
             postgresql_where=sql("state = 'new' AND due_at IS NOT NULL"),
         ),
-        Index("frontier_named", "domain_id", "key", postgresql_where=sql("wanted = 4")),
+        Index("frontier_named", "domain_id", "key", postgresql_where=sql("wanted >= 4")),
         Index("frontier_due_order", "domain_id", "due_at", "key", postgresql_where=sql("state <> 'new'")),
         {"postgresql_partition_by": HASHED},
     )
@@ -108,7 +109,8 @@ class Frontier(SQLModel, table=True):
     favoured: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
     url_score: float = Field(sa_column=real(default="1"))
     # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample,
-    # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others.
+    # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others,
+    # 5 to confirm a first 404: before all others once it is due.
     wanted: int = Field(sa_column=small(default="0"))
     section: int = Field(sa_column=small(default="0"))
 

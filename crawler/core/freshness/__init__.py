@@ -110,13 +110,14 @@ from crawler.core.freshness.signals import (
 from crawler.core.freshness.site_clock import NEW_CLOCK, LookFinding, SiteClock, clock_after, weighed_now
 from crawler.core.freshness.site_kind import ALL_KINDS, NO_KIND, KindPrior, site_kind
 from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
-from crawler.core.freshness.terms import USUAL_TERMS, Defaults, Terms, Wanted
+from crawler.core.freshness.terms import COME_FIRST, USUAL_TERMS, Defaults, Terms, Wanted
 from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, values_heard, weight_of, weights_of
 
 __all__ = [
     "ALL_KINDS",
     "BY_PRICE",
     "BY_SIMILARITY",
+    "COME_FIRST",
     "DAY",
     "ELSEWHERE",
     "ENOUGH_LOOKS",

@@ -123,7 +123,7 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
     price, least, most, once, is_ruled = figures[[place[id(each)] for each in terms]].T
     new, had = np.array(columns.is_new, dtype=np.bool_), np.array(columns.is_had, dtype=np.bool_)
     asked = np.array(columns.wanted, dtype=np.intp)
-    done = ~new & had & (once > 0) & ~np.isin(asked, (Wanted.BY_USER, Wanted.BY_NAME))
+    done = ~new & had & (once > 0) & ~np.isin(asked, (Wanted.BY_USER, Wanted.BY_NAME, Wanted.TO_CONFIRM))
     a, b = np.array(columns.a), np.array(columns.b)
     heard = heard_from(columns.signals, [each.sources for each in terms], a / b)
     return Candidates(
@@ -217,7 +217,7 @@ def select_named_first(
     floor_left: int | None = None,
     last_window: int = 0,
 ) -> Selection:
-    """Select the pages that their user has named by their URL, then of the others as `select` does."""
+    """Select the pages that come before all others (COME_FIRST), then of the others as `select` does."""
     flags = np.array(named, dtype=np.bool_)
     first, others = np.flatnonzero(flags)[:slots], np.flatnonzero(~flags)
     found = select(

@@ -20,6 +20,10 @@ class Wanted(IntEnum):
     BY_AUDIT = 2  # one of a random sample
     BY_LEADER = 3  # the page that leads its shared schedule has changed
     BY_NAME = 4  # by a user who named this very page: it comes before all others
+    TO_CONFIRM = 5  # a first 404 is to be confirmed: it comes before all others once it is due
+
+
+COME_FIRST = frozenset({Wanted.BY_NAME, Wanted.TO_CONFIRM})  # before all other pages that are due
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.change import Change, Rung, Verdict
+from crawler.core.freshness import Wanted
 from crawler.core.http import Answer, Fetched, NotModified, Reason, Unreached, retry_after
 from crawler.core.page import PageContent
 from crawler.core.rendering import RenderFailure
@@ -24,7 +25,12 @@ from crawler.core.visit.visit import (
 )
 
 LOOKS_BEFORE_A_FAILING_PAGE_PAYS = 3  # then it settles as a leaf, so that nothing holds cash for ever
-CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a second 404 sooner than this may be the same accident
+CONFIRM_404_AFTER = timedelta(minutes=30)  # the second fetch of a page that answers 404
+CONFIRM_404_AT_LEAST = timedelta(minutes=10)  # after the first 404; a second one sooner may be the same accident
+FIRST_404_COUNTS = timedelta(
+    days=1
+)  # across failures of other kinds: a 404 before and one after an outage are two firsts
+CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a soft error, or a move onto a page that existed, is confirmed no sooner
 LOOK_AGAIN_MISSING = timedelta(days=1)
 CROWD = 5  # pages that move to one target within CROWD_TIME: an outage, or a site that hides what it took away
 CROWD_TIME = timedelta(days=7)
@@ -198,23 +204,31 @@ def _put_off(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
 
 
 def missing_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
-    """The Visit of a 404 or 410. A 404 must be confirmed; a 410, or a page without any version, is gone at once."""
-    confirmed = (
-        answer.status == 410
-        or target.version is None
-        or target.state is State.GONE
-        or (
-            target.status == 404
-            and target.last_look_at is not None
-            and now - target.last_look_at >= CONFIRM_MISSING_AFTER
-        )
+    """Return the Visit of a 404 or 410.
+
+    A 410 is believed at once, as is the 404 of a page without any version. The first 404 of a page with a version
+    schedules a second fetch, and a second 404 at least CONFIRM_404_AT_LEAST after the first decides, however many
+    visits lie between them. It comes sooner where a user asked for the page.
+    """
+    first = _first_404(target, now=now)
+    is_known_to_be_away = target.version is None or target.state is State.GONE
+    if answer.status == 410 or is_known_to_be_away or now - first >= CONFIRM_404_AT_LEAST:
+        return _gone(with_answer(unchanged_visit(target, now=now), answer=answer), reason=f"http_{answer.status}")
+    is_requested = target.wanted in {Wanted.BY_USER, Wanted.BY_NAME}
+    second = first + (CONFIRM_404_AT_LEAST if is_requested else CONFIRM_404_AFTER)
+    return replace(
+        failed_visit(target, answer, now=now, reason="http_404"),
+        missing_since=first,
+        due_at=max(min(second, now + target.terms.most), first + CONFIRM_404_AT_LEAST),
     )
-    if not confirmed:
-        return replace(
-            failed_visit(target, answer, now=now, reason="http_404"),
-            due_at=now + min(LOOK_AGAIN_MISSING, target.terms.most),
-        )
-    return _gone(with_answer(unchanged_visit(target, now=now), answer=answer), reason=f"http_{answer.status}")
+
+
+def _first_404(target: Target, *, now: datetime) -> datetime:
+    """Return when the page first answered 404, of those 404s that count together with one of now."""
+    first = target.missing_since
+    if first is None or (target.status != 404 and now - first > FIRST_404_COUNTS):
+        return now
+    return first
 
 
 def _gone(visit: Visit, *, reason: str) -> Visit:

@@ -1,6 +1,6 @@
 """The ledgers of the UTC day: what a domain, and all domains together, may still ask for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from math import ceil
@@ -43,6 +43,11 @@ OWN = """
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
      WHERE s.domain_id = %s AND s.lease_token = %s
        FOR UPDATE OF s
+"""
+# Pages whose first 404 is to be confirmed, now or later: so few that the pace does not keep them waiting.
+TO_CONFIRM = """
+    SELECT count(*) FILTER (WHERE due_at <= %(at)s) AS due, min(due_at) FILTER (WHERE due_at > %(at)s) AS next_at
+      FROM frontier WHERE domain_id = %(domain_id)s AND wanted = 5
 """
 OWN_LEDGER = """
     SELECT budget_day, spent_requests, spent_bytes, spent_floor FROM domain_state WHERE domain_id = %s FOR UPDATE
@@ -118,10 +123,10 @@ async def debit(
 ) -> Grant:
     """Take up to `most` requests from the budgets of the day, and where bytes are limited, what they will likely bring.
 
-    paced: spread over the day's open hours; else the whole day's budget may go at once. While the hours are closed
-    there is nothing.  shared: what all domains together may
-    spend.  waiting: requests that were granted before and not made.  spare: bytes that were granted before and are
-    given back for those granted now.  Raises LeaseLost.
+    paced: spread over the day's open hours; else the whole day's budget may go at once. What confirms a 404 does not
+    wait for the pace. While the hours are closed there is nothing.  shared: what all domains together may spend.
+    waiting: requests that were granted before and not made.  spare: bytes that were granted before and are given back
+    for those granted now.  Raises LeaseLost.
     A debit that is repeated because its answer was lost takes twice: the ledger may count too many, never too few.
     """
     async with db.transaction() as connection:
@@ -129,11 +134,17 @@ async def debit(
         if row is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         hours = hours_in(row["hours"])
+        confirming = await _one(connection, TO_CONFIRM, {"domain_id": lease.domain.id, "at": at}) or {}
         budgets = [replace(_day_budget(row, row["budget"], row["bytes_per_day"], spare, at=at), hours=hours)]
         if shared.is_limited:
             everybody = await _one(connection, LOCK_SHARED, ()) or {}
             budgets.append(_day_budget(everybody, shared.requests, shared.received_bytes, spare, at=at))
-        granted = min(most, *(budget.grantable(at=at, paced=paced) for budget in budgets))
+        by_pace, of_day = (
+            min(each.grantable(at=at, paced=is_paced) for each in budgets) for is_paced in (paced, False)
+        )
+        ahead = min(max(confirming["due"] - waiting, 0), of_day)
+        granted = min(most, max(by_pace, ahead))
+        paced = paced and granted <= by_pace
         likely = (granted + waiting) * ceil(costs_from(row["costs"]).of(RequestKind.FULL).received_bytes)
         rooms = [room for budget in budgets if (room := budget.room(at=at, paced=paced)) is not None]
         received_bytes = min(likely, *rooms) if rooms else None
@@ -142,6 +153,8 @@ async def debit(
         await connection.execute(WRITE_OWN, values)
         least = min(budget.requests for budget in budgets)
         next_at = None if granted else _next_grant(least, hours, at=at, paced=paced)
+        if next_at is not None and of_day and confirming["next_at"] is not None:
+            next_at = min(next_at, opening(hours, confirming["next_at"]))
         return Grant(granted, own.day, received_bytes, next_at, is_limited=least < NO_LIMIT or bool(rooms))
 
 
@@ -237,7 +250,9 @@ def _next_by_pace(budget: int, hours: Hours, *, at: datetime, paced: bool) -> da
     return min(at + max(pause, LEAST_PAUSE), tomorrow)
 
 
-async def _one(connection: Connection, statement: str, values: Sequence[Any]) -> dict[str, Any] | None:
+async def _one(
+    connection: Connection, statement: str, values: Sequence[Any] | Mapping[str, Any]
+) -> dict[str, Any] | None:
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement.encode(), values)
         return await cursor.fetchone()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from crawler.core.budget import RequestKind
 from crawler.core.cash import Order, aged, head_start
 from crawler.core.freshness import (
+    COME_FIRST,
     DAY,
     Belief,
     CandidateColumns,
@@ -15,7 +16,6 @@ from crawler.core.freshness import (
     ChangeValue,
     PricePolicy,
     Terms,
-    Wanted,
     candidates_of,
     factors_of,
     joined,
@@ -75,37 +75,39 @@ class CandidateRow(NamedTuple):
 # New pages of a template that has brought nothing of late are held back: they have a time, or will get one.
 # Favoured pages are in a pool of their own, so that their ranks compare with each other only.
 # Of either kind fewer, where the other will have its share: known pages that are due, and any new ones.
-# Pages that were named by their URL (wanted = 4) have an index of their own, and come with the first new ones.
+# Pages that were named by their URL (wanted = 4), and those whose 404 is to be confirmed now (5), have an index of
+# their own, and come with the first new ones.
 FRONTIER = """
     WITH flying AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), due AS MATERIALIZED (
         SELECT FROM frontier
-         WHERE domain_id = %(domain_id)s AND state <> 'new' AND due_at <= %(at)s AND wanted <> 4
+         WHERE domain_id = %(domain_id)s AND state <> 'new' AND due_at <= %(at)s AND wanted < 4
            AND key NOT IN (TABLE flying)
          ORDER BY due_at, key LIMIT %(share_known)s
     ), room AS MATERIALIZED (SELECT greatest(%(most_new)s - count(*), 0) AS new FROM due), new AS MATERIALIZED (
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND NOT favoured AND wanted <> 4
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND NOT favoured AND wanted < 4
             AND section <> ALL(%(held)b) AND key NOT IN (TABLE flying)
           ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
         UNION ALL
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND favoured AND wanted <> 4
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND favoured AND wanted < 4
             AND key NOT IN (TABLE flying)
           ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
         UNION ALL
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at <= %(at)s AND wanted <> 4
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at <= %(at)s AND wanted < 4
             AND key NOT IN (TABLE flying)
           ORDER BY due_at, key LIMIT (SELECT new FROM room)))
     (SELECT * FROM frontier
-      WHERE domain_id = %(domain_id)s AND wanted = 4 AND %(most_new)s > 0 AND key NOT IN (TABLE flying)
+      WHERE domain_id = %(domain_id)s AND wanted >= 4 AND (wanted = 4 OR due_at <= %(at)s) AND %(most_new)s > 0
+        AND key NOT IN (TABLE flying)
       ORDER BY key LIMIT %(most_new)s)
     UNION ALL
     SELECT * FROM new
     UNION ALL
     (SELECT * FROM frontier
       WHERE domain_id = %(domain_id)s AND state <> 'new' AND (due_at, key) > (%(after_at)s, %(after_key)s)
-        AND wanted <> 4 AND key NOT IN (TABLE flying)
+        AND wanted < 4 AND key NOT IN (TABLE flying)
       ORDER BY due_at, key LIMIT greatest(%(most)s - least((SELECT count(*) FROM new), %(share_new)s), 0))
 """
 # A part of all pages, in the order of their keys.
@@ -184,7 +186,7 @@ async def score_head(connection: Connection, values: dict[str, Any], context: Sc
     new = [row for row in rows if row.state == State.NEW]
     known = [row for row in rows if row.state != State.NEW]
     weighed = _scored(_in_order(new, context) + known, context)
-    ends = [(row.due_at, row.key) for row in known if row.due_at is not None and row.wanted != Wanted.BY_NAME]
+    ends = [(row.due_at, row.key) for row in known if row.due_at is not None and row.wanted not in COME_FIRST]
     if not ends or len(ends) < values["most"] - min(len(new), values["share_new"]):
         return weighed
     return replace(weighed, end=max(ends))

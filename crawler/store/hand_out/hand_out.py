@@ -6,7 +6,7 @@ from math import isinf
 from typing import Any
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness import Defaults, Selection, Wanted, select_named_first
+from crawler.core.freshness import COME_FIRST, Defaults, Selection, Wanted, select_named_first
 from crawler.core.http import PageKey
 from crawler.core.novelty import LONGEST_WAIT
 from crawler.core.visit import NEVER, State, Target
@@ -141,7 +141,7 @@ def _selected(
 ) -> Selection:
     return select_named_first(
         weighed.head,
-        [row.wanted == Wanted.BY_NAME for row in weighed.rows],
+        [row.wanted in COME_FIRST for row in weighed.rows],
         slots=slots,
         discovery_share=defaults.discovery_share,
         refresh_share=defaults.refresh_share,

@@ -235,7 +235,7 @@ def test_404_410_429_and_500_are_four_things_and_redirects_no_response_and_refus
     assert names_of(lambda v: v.no_response) == {"dns"}
     assert names_of(lambda v: v.is_good) == {"301", "410"}  # these two are events
     waits = {name: (visit.due_at - NOW) / timedelta(hours=1) for name, visit in visits.items()}
-    assert (waits["404"], waits["410"], waits["500"]) == (24, 30 * 24, 1)
+    assert (waits["404"], waits["410"], waits["500"]) == (0.5, 30 * 24, 1)
     assert waits["429"] < 1  # its domain is held for two hours, and it is not last after that
     assert visits["429"].retry_after == timedelta(hours=2)
 

@@ -197,6 +197,8 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
         return f"{due}, as one of a random sample that holds our report to the truth"
     if page.wanted is Wanted.BY_LEADER:
         return f"{due}, since {page.leader or 'the page whose schedule it shared'} has changed, which said the same"
+    if page.wanted is Wanted.TO_CONFIRM:
+        return f"{due}, since it answered 404, and only a second 404 shows that it is gone"
     if page.failures:
         return f"{counted(page.failures, 'look')} in a row failed ({in_words(page.reason)}); {due}"
     if page.leader is not None:
