@@ -52,6 +52,7 @@ class Page(SQLModel, table=True):
     last_change_at: datetime | None = Field(sa_column=instant(nullable=True))
     missing_since: datetime | None = Field(sa_column=instant(nullable=True))  # its first 404, until a look decides
     moved_to: bytes | None = Field(sa_column=octets(nullable=True))
+    redirects: int = Field(sa_column=small(default="0"))  # that led to it one after another from a page's link
     led_to: bytes | None = Field(sa_column=octets(nullable=True))  # by its last redirect, for good or for now
     # The last Snapshot, in short: what a judgement compares with.
     version: int = Field(sa_column=count())

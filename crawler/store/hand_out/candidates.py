@@ -22,7 +22,7 @@ from crawler.core.freshness import (
     phase_of,
 )
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
-from crawler.core.visit import State
+from crawler.core.visit import LOOKS_BEFORE_A_FAILING_PAGE_PAYS, State
 from crawler.store.database import Connection
 from crawler.store.hand_out.scoring import ScoringContext
 
@@ -35,7 +35,8 @@ class CandidateRow(NamedTuple):
     signals: since the last good look, by the number of their source.  site_ahead: days by which the site's clock has
     gone ahead of the calendar since then.
     importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
-    due by a clock of its own, so that what it would be worth does not count.
+    due by a clock of its own, so that what it would be worth does not count.  is_dead: it is gone, has moved, or
+    never was a page though it was asked for several times.  redirects: that led to it one after another.
     """
 
     key: PageKey
@@ -59,6 +60,7 @@ class CandidateRow(NamedTuple):
     unseen: float
     due_in: float
     is_timed: bool
+    is_dead: bool
     prior_no: int
     etag: str | None
     last_modified: str | None
@@ -69,6 +71,7 @@ class CandidateRow(NamedTuple):
     is_list: bool
     site_ahead: float
     signals: Sequence[int]
+    redirects: int
 
 
 # Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
@@ -130,10 +133,12 @@ KNOWN = """
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL
                AS is_timed,
+           f.state IN ('gone', 'moved') OR (f.state = 'known' AND p.version = 0 AND u.key IS NULL
+               AND (p.status BETWEEN 300 AND 399 OR p.failures >= %(many_failures)s)) AS is_dead,
            p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered,
            u.key IS NOT NULL AS is_list,
            site_clock_ahead(%(site_clock_at)s, %(site_clock_ahead)s, p.last_good_at) AS site_ahead,
-           p.signals AS signals
+           p.signals AS signals, p.redirects
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
@@ -226,6 +231,7 @@ async def _read(
     ordering = context.settings.ordering
     measures = {
         "held": list(context.held_back),
+        "many_failures": LOOKS_BEFORE_A_FAILING_PAGE_PAYS,
         "circulating": context.circulating,
         "passes": context.window_passes,
         "clock": context.clock,
@@ -276,6 +282,7 @@ def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
             is_had=[row.version > 0 for row in rows],
             wanted=[row.wanted for row in rows],
             is_timed=[row.is_timed for row in rows],
+            is_dead=[row.is_dead for row in rows],
             phase=[_phase_of(row) for row in rows],
             site_ahead=[row.site_ahead for row in rows],
             signals=[row.signals for row in rows],
@@ -303,7 +310,7 @@ def _gap_of(row: CandidateRow, context: ScoringContext) -> float:
 
 
 def _phase_of(row: CandidateRow) -> float:
-    return phase_of(row.key) if row.visits == 1 else 1.0
+    return phase_of(row.key) if row.visits == 1 or row.is_dead else 1.0
 
 
 def held_of(row: CandidateRow) -> Validators:

@@ -152,6 +152,7 @@ def _target(
         due_at=row.due_at,
         site_ahead=row.site_ahead,
         signals=tuple(row.signals),
+        redirects=row.redirects,
     )
 
 

@@ -186,7 +186,10 @@ def _why_new(page: PageFacts, at: datetime) -> str:
     if page.is_template_held:
         why = f"pages like it ({page.template}) have said nothing new of late, so one of them is asked for each day"
     else:
-        why = "its URL is that of a page that was read, but for a parameter that makes no other, or its folders repeat"
+        why = (
+            "its URL is that of a page that was read, but for a parameter that makes no other, its folders repeat, or"
+            " only redirects, one after another, lead to it"
+        )
     return f"it was never fetched, and is put off{until}: {why}"
 
 
