@@ -68,6 +68,8 @@ class Page(SQLModel, table=True):
     signalled_at: list[datetime | None] = Field(sa_column=instants())
     # Whose schedule it shares, as long as their main texts are the same; it is due by a clock of its own.
     leader: bytes | None = Field(sa_column=octets(nullable=True))
+    # Its URL, or its canonical link, too, says that it is that page: then it is not visited whenever that one changes.
+    is_copy: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
 
 
 class Frontier(SQLModel, table=True):

@@ -89,7 +89,16 @@ from crawler.core.freshness.selection import (
     select,
     select_named_first,
 )
-from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
+from crawler.core.freshness.shared_schedule import (
+    ENOUGH_LOOKS,
+    LEAST_SHARED_BYTES,
+    TEST_COPY_AFTER,
+    SharedPair,
+    Twin,
+    rests_until,
+    sharers,
+    stem_of,
+)
 from crawler.core.freshness.signals import (
     NO_SOURCE,
     Heard,
@@ -132,6 +141,7 @@ __all__ = [
     "NO_SOURCE",
     "PRIOR",
     "SOURCE_NAME",
+    "TEST_COPY_AFTER",
     "UNKNOWN",
     "USUAL_AMOUNT",
     "USUAL_TERMS",
@@ -155,6 +165,7 @@ __all__ = [
     "RevisitPolicy",
     "Scores",
     "Selection",
+    "SharedPair",
     "SignalSource",
     "SiteClock",
     "SourceRecord",
@@ -233,6 +244,7 @@ __all__ = [
     "sharers",
     "signals_per_day",
     "site_kind",
+    "stem_of",
     "template_of",
     "value",
     "values_heard",

@@ -222,6 +222,7 @@ class Visit:
     recipients: tuple[PageKey, ...] | None = field(default=None, repr=False)
     external_links: ExternalLinks | None = field(default=None, repr=False)
     moved_to: Link | None = None
+    canonical: PageKey | None = None  # the page that it names as the one that it is a copy of
     feeds: tuple[Link, ...] = field(default=(), repr=False)  # that the page names as the site's
     list_news: ListNews | None = None  # of a URL list that was read
     led_to: PageKey | None = None  # the target of a redirect; of one for now only if it is a page of the domain
