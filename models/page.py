@@ -50,7 +50,9 @@ class Page(SQLModel, table=True):
     last_look_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_good_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_change_at: datetime | None = Field(sa_column=instant(nullable=True))
+    missing_since: datetime | None = Field(sa_column=instant(nullable=True))  # its first 404, until a look decides
     moved_to: bytes | None = Field(sa_column=octets(nullable=True))
+    redirects: int = Field(sa_column=small(default="0"))  # that led to it one after another from a page's link
     led_to: bytes | None = Field(sa_column=octets(nullable=True))  # by its last redirect, for good or for now
     # The last Snapshot, in short: what a judgement compares with.
     version: int = Field(sa_column=count())
@@ -66,6 +68,8 @@ class Page(SQLModel, table=True):
     signalled_at: list[datetime | None] = Field(sa_column=instants())
     # Whose schedule it shares, as long as their main texts are the same; it is due by a clock of its own.
     leader: bytes | None = Field(sa_column=octets(nullable=True))
+    # Its URL, or its canonical link, too, says that it is that page: then it is not visited whenever that one changes.
+    is_copy: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
 
 
 class Frontier(SQLModel, table=True):
@@ -79,7 +83,7 @@ class Frontier(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
         CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
-        CheckConstraint("wanted BETWEEN 0 AND 4", name="frontier_wanted"),
+        CheckConstraint("wanted BETWEEN 0 AND 5", name="frontier_wanted"),
         Index(
             "frontier_discovery",
             "domain_id",
@@ -95,7 +99,7 @@ class Frontier(SQLModel, table=True):
             "key",
             postgresql_where=sql("state = 'new' AND due_at IS NOT NULL"),
         ),
-        Index("frontier_requested", "domain_id", desc("wanted"), "key", postgresql_where=sql("wanted IN (1, 4)")),
+        Index("frontier_requested", "domain_id", desc("wanted"), "key", postgresql_where=sql("wanted IN (1, 4, 5)")),
         Index("frontier_due_order", "domain_id", "due_at", "key", postgresql_where=sql("state <> 'new'")),
         {"postgresql_partition_by": HASHED},
     )
@@ -108,7 +112,8 @@ class Frontier(SQLModel, table=True):
     favoured: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
     url_score: float = Field(sa_column=real(default="1"))
     # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample,
-    # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others.
+    # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others,
+    # 5 to confirm a first 404: before all others once it is due.
     wanted: int = Field(sa_column=small(default="0"))
     section: int = Field(sa_column=small(default="0"))
 

@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0063"
-down_revision = "0047"
+down_revision = "0052"
 branch_labels = None
 depends_on = None
 
@@ -11,4 +11,4 @@ depends_on = None
 def upgrade() -> None:
     op.execute("ALTER TABLE domain_state ADD COLUMN paced_until TIMESTAMPTZ")
     op.execute("DROP INDEX frontier_named")
-    op.execute("CREATE INDEX frontier_requested ON frontier (domain_id, wanted DESC, key) WHERE wanted IN (1, 4)")
+    op.execute("CREATE INDEX frontier_requested ON frontier (domain_id, wanted DESC, key) WHERE wanted IN (1, 4, 5)")

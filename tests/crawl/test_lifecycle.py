@@ -1,13 +1,15 @@
 """What becomes of pages in months of a site's life: nothing is forgotten that was not proven to be gone."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
 from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.store import report
+from crawler.core.page_rules import PageRule
+from crawler.store import domains, report
 from crawler.store.database import Database
 from tests.crawl.crawls import DAY, QUICK, START, coins_missing, page, rows
 from tests.crawl.scripted import HUNG_UP, NOT_THERE, Said, events, scripted, states, text
@@ -151,7 +153,7 @@ async def test_404_410_500_and_429_are_four_things_in_states_events_and_waits(db
         holds, at = {}, START + DAY
         for path, said in zip(LEAVES, (NOT_THERE, Said(410), Said(500), Said(429, wait="7200")), strict=False):
             site.pages[path] = said
-            at += timedelta(minutes=5)
+            at += timedelta(minutes=2)  # the 404 is not confirmed in ten
             holds[path] = (await site.recrawl(db, domain, at=at, prefix=path)).holds
         waits = await rows(
             db,
@@ -160,7 +162,7 @@ async def test_404_410_500_and_429_are_four_things_in_states_events_and_waits(db
         )
 
         assert [(f"/{url.removeprefix(domain.root)}", *found) for url, *found in waits] == [
-            ("/leaf0", "known", "http_404", DAY),
+            ("/leaf0", "known", "http_404", timedelta(minutes=10)),
             ("/leaf1", "gone", "http_410", 30 * DAY),
             ("/leaf2", "known", "http_500", HOUR),
             ("/leaf3", "known", "http_429", timedelta(minutes=1)),  # behind its domain's two hours
@@ -433,3 +435,62 @@ async def test_children_of_a_page_that_is_gone_are_orphans_and_are_kept(db: Data
 async def is_orphan(db: Database, domain: Domain, path: str) -> bool:
     url = Url(f"{domain.root}{path.removeprefix('/')}")
     return (await report.explain(db, domain, url, at=START, defaults=QUICK.defaults)).is_orphan
+
+
+@pytest.mark.parametrize(
+    "interval", [timedelta(minutes=10), timedelta(minutes=30), DAY], ids=["10 min", "30 min", "a day"]
+)
+async def test_a_deleted_page_is_reported_within_two_hours_of_its_first_404(db: Database, interval: timedelta) -> None:
+    async with scripted(db, SITE) as (site, domain):
+        await domains.change(db, domain, replace(domain.settings, rules=(PageRule("/leaf0", most=interval),)), at=START)
+        await site.crawl(db, at=START)
+        site.pages["/leaf0"] = NOT_THERE
+        deleted, at = START + interval, START + interval
+        while not await events(db, domain) and at < deleted + DAY:
+            await site.crawl(db, at=at)
+            at += timedelta(minutes=5)  # as often as the local stack looks for due domains
+        first, last = await visits_of_404(db, "/leaf0")
+
+    assert await events(db, domain) == [("/leaf0", "gone")]
+    assert timedelta(minutes=10) <= last - first <= HOUR
+
+
+async def test_a_404_is_confirmed_ahead_of_a_paced_budget_and_of_all_that_is_overdue(db: Database) -> None:
+    async with scripted(db, SITE) as (site, domain):
+        await domains.change(db, domain, replace(domain.settings, budget_per_day=24), at=START)
+        await site.crawl(db, at=START)
+        site.pages["/leaf0"] = NOT_THERE
+        at = START + 60 * DAY + 12 * HOUR
+        await site.recrawl(db, domain, at=at, prefix="/leaf0")
+        # All other pages are overdue, and the day's budget is ahead of its pace by two hours.
+        await rows(db, "UPDATE frontier SET due_at = %s WHERE wanted = 0 RETURNING 1", START)
+        await rows(db, "UPDATE domain_state SET wake_at = %s, spent_requests = 14 RETURNING 1", at)
+        site.asked.clear()
+        site.settings = QUICK.model_copy(update={"pace": True})
+        for minutes in range(5, 65, 5):
+            await site.crawl(db, at=at + timedelta(minutes=minutes))
+
+        assert await events(db, domain) == [("/leaf0", "gone")]
+        assert [path for path, _ in site.asked] == ["/leaf0"]
+
+
+async def test_a_page_refreshed_by_hand_again_and_again_is_gone_ten_minutes_after_its_first_404(db: Database) -> None:
+    async with scripted(db, SITE) as (site, domain):
+        await site.crawl(db, at=START)
+        site.pages["/leaf0"] = NOT_THERE
+        told = []
+        for minutes in range(0, 20, 4):
+            await site.recrawl(db, domain, at=START + DAY + timedelta(minutes=minutes), prefix="/leaf0")
+            told.append(await events(db, domain))
+
+    assert told == [[], [], [], [("/leaf0", "gone")], [("/leaf0", "gone")]]
+
+
+async def visits_of_404(db: Database, path: str) -> tuple[datetime, datetime]:
+    """When the first and the last 404 of a page came."""
+    found = await rows(
+        db, "SELECT min(v.at), max(v.at) FROM visit v JOIN page p USING (domain_id, key)"
+        " WHERE v.status = 404 AND p.url LIKE %s", f"%{path}"
+    )  # fmt: skip
+    first, last = found[0]
+    return first, last

@@ -89,7 +89,16 @@ from crawler.core.freshness.selection import (
     select,
     select_requested_first,
 )
-from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
+from crawler.core.freshness.shared_schedule import (
+    ENOUGH_LOOKS,
+    LEAST_SHARED_BYTES,
+    TEST_COPY_AFTER,
+    SharedPair,
+    Twin,
+    rests_until,
+    sharers,
+    stem_of,
+)
 from crawler.core.freshness.signals import (
     NO_SOURCE,
     Heard,
@@ -110,13 +119,14 @@ from crawler.core.freshness.signals import (
 from crawler.core.freshness.site_clock import NEW_CLOCK, LookFinding, SiteClock, clock_after, weighed_now
 from crawler.core.freshness.site_kind import ALL_KINDS, NO_KIND, KindPrior, site_kind
 from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
-from crawler.core.freshness.terms import REQUESTED, USUAL_TERMS, Defaults, Terms, Wanted
+from crawler.core.freshness.terms import COME_FIRST, REQUESTED, USUAL_TERMS, Defaults, Terms, Wanted
 from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, values_heard, weight_of, weights_of
 
 __all__ = [
     "ALL_KINDS",
     "BY_PRICE",
     "BY_SIMILARITY",
+    "COME_FIRST",
     "DAY",
     "ELSEWHERE",
     "ENOUGH_LOOKS",
@@ -132,6 +142,7 @@ __all__ = [
     "PRIOR",
     "REQUESTED",
     "SOURCE_NAME",
+    "TEST_COPY_AFTER",
     "UNKNOWN",
     "USUAL_AMOUNT",
     "USUAL_TERMS",
@@ -155,6 +166,7 @@ __all__ = [
     "RevisitPolicy",
     "Scores",
     "Selection",
+    "SharedPair",
     "SignalSource",
     "SiteClock",
     "SourceRecord",
@@ -233,6 +245,7 @@ __all__ = [
     "sharers",
     "signals_per_day",
     "site_kind",
+    "stem_of",
     "template_of",
     "value",
     "values_heard",

@@ -14,13 +14,15 @@ from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.revisit_time import due_gap
 from crawler.core.freshness.signals import days_ahead, heard_from
-from crawler.core.freshness.terms import REQUESTED, Terms, Wanted
+from crawler.core.freshness.terms import COME_FIRST, Terms, Wanted
 from crawler.core.freshness.value import first_values, values_heard, weights_of
 
 WORTH = 0.98  # of its price, from which on a look is not put off, since a new due time is a write
 LEAST_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the same minute
 SAME_DUE = 0.02  # a due time that would move by less than this part of its gap is left as it is
 FLOOR_AGAIN_DAYS = 1.0  # after which a floor visit is due again that today's share of the budget could not pay
+DEAD_AGAIN_DAYS = 7.0  # after which a dead link is due again that today's share of the budget could not pay, about
+BEHIND = 1e-6  # factor on the score of a dead link, which puts it behind all other pages
 FOREVER_DAYS = 1e6  # a page that has to wait so long is never due
 ROUND = 0.5 + 1e-6  # shares of slots are rounded; a product that is whole may come out a little less
 LEAST_YIELD = 0.05  # of a window's known pages that are worth a look: those of the next one are due in any case later
@@ -41,10 +43,12 @@ class Candidates:
     is_new: never asked for.  is_wanted: asked for by a user, or never had yet: worth any price.
     is_timed: due by a clock of its own (retry, gone, moved, refused): not asked for before, nor put off.
     A page that was fetched, and that its terms want only once, has no interval: least and most are FOREVER_DAYS.
+    is_dead: gone, moved, or never a page: such a visit goes behind all that are worth their price, as a floor visit.
     is_ruled: its longest interval is a rule's: then a look is worth its price, and no floor visit.
     cash: the order of discovery, the greatest first.
     gap: between the last good look and the next, where another policy than the price says so; NaN elsewhere.
-    phase: the part of its gap that the next look waits (value.phase_of) of a page looked at once only; else 1.
+    phase: the part of its gap that the next look waits (value.phase_of) of a page looked at once only; of a dead link
+    what spreads it over the days where the budget is tight; else 1.
     site_ahead: days by which the site's clock has gone ahead of the calendar since the last good look.
     recall, ahead: of sources of signals: the chance that a change would have been told, and the days by which what was
     told makes the page older; 0 where nobody says anything.
@@ -61,6 +65,7 @@ class Candidates:
     is_new: Flags
     is_wanted: Flags
     is_timed: Flags
+    is_dead: Flags
     is_ruled: Flags
     cash: Floats
     phase: Floats
@@ -109,6 +114,7 @@ class CandidateColumns:
     is_had: Sequence[bool]
     wanted: Sequence[int]
     is_timed: Sequence[bool]
+    is_dead: Sequence[bool]
     phase: Sequence[float]
     site_ahead: Sequence[float]
     signals: Sequence[Sequence[int]]
@@ -123,7 +129,7 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
     price, least, most, once, is_ruled = figures[[place[id(each)] for each in terms]].T
     new, had = np.array(columns.is_new, dtype=np.bool_), np.array(columns.is_had, dtype=np.bool_)
     asked = np.array(columns.wanted, dtype=np.intp)
-    done = ~new & had & (once > 0) & ~np.isin(asked, list(REQUESTED))
+    done = ~new & had & (once > 0) & ~np.isin(asked, list(COME_FIRST))
     a, b = np.array(columns.a), np.array(columns.b)
     heard = heard_from(columns.signals, [each.sources for each in terms], a / b)
     return Candidates(
@@ -138,6 +144,7 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
         is_new=new,
         is_wanted=~done & (asked != Wanted.NO),
         is_timed=~new & ~done & (np.array(columns.is_timed, dtype=np.bool_) | (once > 0)),
+        is_dead=np.array(columns.is_dead, dtype=np.bool_) & (asked == Wanted.NO),
         is_ruled=is_ruled > 0,
         cash=-np.arange(float(len(terms))),
         phase=np.array(columns.phase),
@@ -181,28 +188,35 @@ def select(
     known = ~head.is_new
     by_rule = known & head.is_ruled & ~head.is_timed & (head.unseen >= head.most)
     scores = np.where(by_rule, np.maximum(scores, head.unseen / head.most), scores)
-    ready = known & np.where(head.is_timed, head.due_in <= 0, scores >= WORTH)
-    floor = _floor(head, known & ~ready & ~head.is_timed, left=floor_left)
-    scores = np.where(
-        floor, np.maximum(scores, head.unseen / head.most), scores
-    )  # a floor visit comes in the order of its lateness, however low its value
+    ready = known & ~head.is_dead & np.where(head.is_timed, head.due_in <= 0, scores >= WORTH)
+    floor = _floor(head, known & ~ready & (~head.is_timed | head.is_dead), left=floor_left)
+    # A floor visit comes in the order of its lateness, however low its value, and one of a dead link behind all others.
+    late = _lateness(head)
+    scores = np.where(floor, np.where(head.is_dead, late, np.maximum(scores, late)), scores)
     refresh = _best_first(np.flatnonzero(ready | floor), scores, overdue=-head.due_in)
     discovery = np.flatnonzero(head.is_new)
     discovery = discovery[np.lexsort((-head.cash[discovery], ~head.is_wanted[discovery]))]
+    least_new, least_known = _guaranteed(
+        slots, slots_before, discovery_share=discovery_share, refresh_share=refresh_share
+    )
     firsts, revisits = _split(
         np.sort(scores[discovery])[::-1],
         scores[refresh],
         slots=slots,
-        least=_guaranteed(slots, slots_before, discovery_share=discovery_share, refresh_share=refresh_share),
+        least=(least_new, min(least_known, int((~head.is_dead[refresh]).sum()))),
     )
     chosen = _in_turns(discovery[:firsts], refresh[:revisits])
     later, due_in = _put_off(head, known & ~ready & ~floor & ~head.is_timed)
+    unpaid = head.is_dead & ~floor & (head.due_in <= 0)
+    later = np.append(later, np.flatnonzero(unpaid))
+    due_in = np.append(due_in, DEAD_AGAIN_DAYS * (0.5 + head.phase[unpaid]))
+    never = later[np.isinf(due_in)]
     return Selection(
         chosen=chosen,
         later=later,
         due_in=due_in,
         floor=int(floor[chosen].sum()),
-        further=len(chosen) < slots and _yields(known, ready | floor, later[np.isinf(due_in)], start=last_window),
+        further=len(chosen) < slots and _yields(known, ready | floor | unpaid, never, start=last_window),
     )
 
 
@@ -251,12 +265,20 @@ def _scores(head: Candidates) -> Floats:
 
 
 def _floor(head: Candidates, below: Flags, *, left: int | None) -> Flags:
-    """Flags of the floor visits: `left` pages below their price that are longest past their longest interval."""
-    past = head.unseen / head.most
-    asking = np.flatnonzero(below & (past >= 1))
+    """Flags of the floor visits: `left` pages below their price that are longest past their longest interval.
+
+    Dead links that are due come after them.
+    """
+    past = _lateness(head)
+    asking = np.flatnonzero(below & np.where(head.is_dead, head.due_in <= 0, past >= 1))
     floor = np.zeros_like(below)
     floor[asking[np.argsort(-past[asking], kind="stable")][: None if left is None else max(left, 0)]] = True
     return floor
+
+
+def _lateness(head: Candidates) -> Floats:
+    """Return the part of its longest interval for which each page was not visited, and nearly 0 for a dead link."""
+    return head.unseen / head.most * np.where(head.is_dead, BEHIND, 1.0)
 
 
 def _best_first(pages: Indices, scores: Floats, *, overdue: Floats) -> Indices:

@@ -20,10 +20,11 @@ class Wanted(IntEnum):
     BY_AUDIT = 2  # one of a random sample
     BY_LEADER = 3  # the page that leads its shared schedule has changed
     BY_NAME = 4  # by a user who named this very page: it comes before all others
+    TO_CONFIRM = 5  # a first 404 is to be confirmed: it comes before all others once it is due
 
 
-# A user has requested the page: its visit is not paced, and goes before all others.
 REQUESTED = frozenset({Wanted.BY_USER, Wanted.BY_NAME})
+COME_FIRST = REQUESTED | {Wanted.TO_CONFIRM}  # visits that are not paced, and go before all others
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,6 +218,7 @@ def _parsed_visit(
         with_answer(visit, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes),
         links=links,
         feeds=feeds_of(content, target=target, known=known),
+        canonical=alias,
         recipients=(alias,) if alias else tuple(link.key for link in links),
         external_links=() if alias else external_links,
         modified_honest=honest,

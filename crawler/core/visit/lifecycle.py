@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.change import Change, Rung, Verdict
+from crawler.core.freshness import Wanted, phase_of
 from crawler.core.http import Answer, Fetched, NotModified, Reason, Unreached, retry_after
 from crawler.core.page import PageContent
 from crawler.core.rendering import RenderFailure
@@ -24,7 +25,12 @@ from crawler.core.visit.visit import (
 )
 
 LOOKS_BEFORE_A_FAILING_PAGE_PAYS = 3  # then it settles as a leaf, so that nothing holds cash for ever
-CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a second 404 sooner than this may be the same accident
+CONFIRM_404_AFTER = timedelta(minutes=30)  # the second fetch of a page that answers 404
+CONFIRM_404_AT_LEAST = timedelta(minutes=10)  # after the first 404; a second one sooner may be the same accident
+FIRST_404_COUNTS = timedelta(
+    days=1
+)  # across failures of other kinds: a 404 before and one after an outage are two firsts
+CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a soft error, or a move onto a page that existed, is confirmed no sooner
 LOOK_AGAIN_MISSING = timedelta(days=1)
 CROWD = 5  # pages that move to one target within CROWD_TIME: an outage, or a site that hides what it took away
 CROWD_TIME = timedelta(days=7)
@@ -35,6 +41,11 @@ REDIRECT_TO_EXISTING = (
 CONFIRM_CROWD_AFTER = timedelta(days=3)  # between two looks; with the waits before it, a week after the first one
 LOOK_AGAIN_REDIRECT = timedelta(days=7)
 LOOK_AGAIN_GONE = timedelta(days=30)
+DEAD_SPREAD = (
+    0.5  # of the wait of a URL that never was a page, by its key, so that many found at once do not come back so
+)
+MOST_REDIRECTS = 5  # one after another, before the page that the next one leads to is held back
+FIRST_HOLD = timedelta(days=1)  # of such a page; twice as long after each further redirect
 LOOK_AGAIN_REFUSED = timedelta(days=7)  # costs no request while robots.txt or the scope still refuse
 FIRST_BUSY_RETRY = timedelta(minutes=1)
 LAST_RETRY = timedelta(days=7)
@@ -91,7 +102,7 @@ def redirected_visit(target: Target, answer: Fetched, *, now: datetime, known: K
         with_answer(unchanged_visit(target, now=now), answer=answer),
         verdict=Verdict(Change.SAME if was_so else Change.MOVED, Rung.STATUS),
         state=State.MOVED,
-        due_at=now + min(LOOK_AGAIN_GONE, target.terms.most),
+        due_at=now + _wait_of_away(target),
         reason="" if link else "moved_away",
         failures=0,
         moved_to=link,
@@ -112,7 +123,7 @@ def _temporary_redirect_visit(target: Target, answer: Fetched, link: Link | None
     )
     if target.version is None:
         recipients = (link.key,) if link else ()
-        due_at = now + min(LOOK_AGAIN_REDIRECT, target.terms.most)
+        due_at = now + _wait_of_redirect(target)
         return replace(visit, failures=0, due_at=due_at, recipients=recipients, external_links=())
     failures = target.failures + 1
     wait = LOOK_AGAIN_REDIRECT if visit.state is not State.KNOWN else retry_after_failures(failures)
@@ -198,23 +209,31 @@ def _put_off(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
 
 
 def missing_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
-    """The Visit of a 404 or 410. A 404 must be confirmed; a 410, or a page without any version, is gone at once."""
-    confirmed = (
-        answer.status == 410
-        or target.version is None
-        or target.state is State.GONE
-        or (
-            target.status == 404
-            and target.last_look_at is not None
-            and now - target.last_look_at >= CONFIRM_MISSING_AFTER
-        )
+    """Return the Visit of a 404 or 410.
+
+    A 410 is believed at once, as is the 404 of a page without any version. The first 404 of a page with a version
+    schedules a second fetch, and a second 404 at least CONFIRM_404_AT_LEAST after the first decides, however many
+    visits lie between them. It comes sooner where a user asked for the page.
+    """
+    first = _first_404(target, now=now)
+    is_known_to_be_away = target.version is None or target.state is State.GONE
+    if answer.status == 410 or is_known_to_be_away or now - first >= CONFIRM_404_AT_LEAST:
+        return _gone(with_answer(unchanged_visit(target, now=now), answer=answer), reason=f"http_{answer.status}")
+    is_requested = target.wanted in {Wanted.BY_USER, Wanted.BY_NAME}
+    second = first + (CONFIRM_404_AT_LEAST if is_requested else CONFIRM_404_AFTER)
+    return replace(
+        failed_visit(target, answer, now=now, reason="http_404"),
+        missing_since=first,
+        due_at=max(min(second, now + target.terms.most), first + CONFIRM_404_AT_LEAST),
     )
-    if not confirmed:
-        return replace(
-            failed_visit(target, answer, now=now, reason="http_404"),
-            due_at=now + min(LOOK_AGAIN_MISSING, target.terms.most),
-        )
-    return _gone(with_answer(unchanged_visit(target, now=now), answer=answer), reason=f"http_{answer.status}")
+
+
+def _first_404(target: Target, *, now: datetime) -> datetime:
+    """Return when the page first answered 404, of those 404s that count together with one of now."""
+    first = target.missing_since
+    if first is None or (target.status != 404 and now - first > FIRST_404_COUNTS):
+        return now
+    return first
 
 
 def _gone(visit: Visit, *, reason: str) -> Visit:
@@ -224,10 +243,55 @@ def _gone(visit: Visit, *, reason: str) -> Visit:
         visit,
         verdict=Verdict(Change.SAME if was_so else Change.GONE, Rung.STATUS),
         state=State.GONE,
-        due_at=visit.at + min(LOOK_AGAIN_GONE, target.terms.most),
+        due_at=visit.at + _wait_of_away(target),
         reason=reason,
         failures=0,
     )
+
+
+def _wait_of_away(target: Target) -> timedelta:
+    """Return how long to leave a page alone that is gone or has moved."""
+    if target.version is not None:
+        return min(LOOK_AGAIN_GONE, target.terms.most)
+    return _wait_of_dead(target, first=LOOK_AGAIN_GONE)
+
+
+def _wait_of_redirect(target: Target) -> timedelta:
+    """Return how long to leave a URL alone that never was a page and redirects for now.
+
+    A seed is asked as often as ever. A URL that only redirects led to waits longer, the more of them there were.
+    """
+    if target.depth == 0:
+        return min(LOOK_AGAIN_REDIRECT, target.terms.most)
+    if not target.redirects:
+        return _wait_of_dead(target, first=LOOK_AGAIN_REDIRECT)
+    return _wait_of_dead(target, first=LOOK_AGAIN_GONE * int(2 ** min(target.redirects - 1, 10)))
+
+
+def _wait_of_dead(target: Target, *, first: timedelta) -> timedelta:
+    """Return how long to leave a URL alone that never was a page: `first`, then twice as long each time.
+
+    Spread by the key of the URL, and never longer than the longest interval.
+    """
+    before = target.due_at - target.last_look_at if target.due_at and target.last_look_at else timedelta(0)
+    return min(max(first * (1 + DEAD_SPREAD * phase_of(target.key)), 2 * before), target.terms.most)
+
+
+def redirects_to_found(visit: Visit) -> int:
+    """Return how many redirects in a row lead to a page that this visit makes known; 0 where a page links to it.
+
+    Where a URL that was a redirect before leads to a new page, it may do so for ever: that counts as too many.
+    """
+    target = visit.target
+    if target.version is not None or visit.led_to is None:
+        return 0
+    return 1 + (target.redirects if target.state is State.NEW else max(target.redirects, MOST_REDIRECTS))
+
+
+def hold_after_redirects(redirects: int) -> timedelta:
+    """Return how long a new page is held back to which so many redirects led, one after another."""
+    further = redirects - MOST_REDIRECTS
+    return FIRST_HOLD * int(2 ** min(further - 1, 9)) if further > 0 else timedelta(0)
 
 
 def unreached_visit(target: Target, answer: Unreached, *, now: datetime) -> Visit:
@@ -264,11 +328,19 @@ def failed_visit(target: Target, answer: Answer, *, now: datetime, reason: str) 
     return replace(
         visit,
         failures=failures,
-        due_at=visit.due_at if visit.overloaded else now + min(retry_after_failures(failures), target.terms.most),
+        due_at=visit.due_at if visit.overloaded else now + min(_wait_of_failed(target, failures), target.terms.most),
         recipients=() if failures >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS else None,
     )
 
 
-def retry_after_failures(failures: int) -> timedelta:
+def retry_after_failures(failures: int, *, longest: timedelta = LAST_RETRY) -> timedelta:
     """How long to wait after so many looks in a row without a good answer, 1 or more."""
-    return min(FIRST_RETRY * int(2 ** min(failures - 1, 20)), LAST_RETRY)
+    return min(FIRST_RETRY * int(2 ** min(failures - 1, 20)), longest)
+
+
+def _wait_of_failed(target: Target, failures: int) -> timedelta:
+    """Return the wait after so many failures; beyond a week that of a URL that never was a page goes on doubling."""
+    if target.version is not None:
+        return retry_after_failures(failures)
+    spread = 1 + DEAD_SPREAD * phase_of(target.key) if failures > LOOKS_BEFORE_A_FAILING_PAGE_PAYS else 1
+    return retry_after_failures(failures, longest=target.terms.most) * spread

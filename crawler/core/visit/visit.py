@@ -138,6 +138,8 @@ class Target:
     soft_errors: int = 0  # of these, the last ones that met the soft error that `reason` names
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
+    missing_since: datetime | None = None  # the first 404, while no later response has decided
+    redirects: int = 0  # that led to it one after another from a page's link; 0: a page links to it
     due_at: datetime | None = None  # when it was to be looked at
     site_ahead: float = 0.0  # days by which the site's clock is ahead of the calendar since the last good look
     signals: tuple[int, ...] = ()  # since the last good look, by the number of their source (terms.sources)
@@ -220,6 +222,7 @@ class Visit:
     recipients: tuple[PageKey, ...] | None = field(default=None, repr=False)
     external_links: ExternalLinks | None = field(default=None, repr=False)
     moved_to: Link | None = None
+    canonical: PageKey | None = None  # the page that it names as the one that it is a copy of
     feeds: tuple[Link, ...] = field(default=(), repr=False)  # that the page names as the site's
     list_news: ListNews | None = None  # of a URL list that was read
     led_to: PageKey | None = None  # the target of a redirect; of one for now only if it is a page of the domain
@@ -231,6 +234,7 @@ class Visit:
     sample: Sample | None = field(default=None, repr=False)  # of what a page said that was never read before
     rendering: Rendering = NO_RENDERING
     no_response: bool = False  # no answer at all: this page's fault or, with others, the domain's
+    missing_since: datetime | None = None  # the first 404 of a page that has a version; a good look ends it
 
     @property
     def change(self) -> Change:
@@ -246,6 +250,11 @@ class Visit:
     def is_server_error(self) -> bool:
         """Whether the server failed (5xx but 503): this page's fault or, with others, the domain's."""
         return self.status is not None and self.status >= 500 and not self.overloaded and not self.is_good
+
+    @property
+    def wants(self) -> Wanted:
+        """Return why the next look is wanted whatever its value: to confirm a first 404, or for no reason."""
+        return Wanted.TO_CONFIRM if self.status == 404 and not self.is_good and self.missing_since else Wanted.NO
 
     @property
     def is_good(self) -> bool:
@@ -279,6 +288,7 @@ def unchanged_visit(target: Target, *, now: datetime) -> Visit:
         status=None,
         reason="",
         failures=target.failures,
+        missing_since=target.missing_since,
         requests=1,
         conditional=bool(target.validators),
     )

@@ -38,8 +38,11 @@ OWN = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor, s.costs, d.bytes_per_day, d.hours,
            coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            (SELECT count(*) FROM (
-                SELECT FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.wanted IN (1, 4) LIMIT %(most)s) r
-           ) AS requested
+                SELECT FROM frontier f
+                 WHERE f.domain_id = %(domain_id)s AND f.wanted IN (1, 4, 5) AND (f.wanted <> 5 OR f.due_at <= %(at)s)
+                 LIMIT %(most)s) r) AS requested,
+           (SELECT min(f.due_at) FROM frontier f
+             WHERE f.domain_id = %(domain_id)s AND f.wanted = 5 AND f.due_at > %(at)s) AS next_confirmation_at
       FROM domain_state s
       JOIN domain d ON d.id = s.domain_id
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
@@ -71,7 +74,7 @@ WRITE_SHARED = "UPDATE ledger SET day = %(day)s, spent_requests = %(requests)s, 
 class Grant:
     """Requests that may be made on that UTC day.
 
-    requested_only: how many of them the pace would not allow yet: for pages that a user has requested.
+    requested_only: how many of them the pace would not allow yet: for pages that come first.
     received_bytes: what they may bring before more is asked for; None: no limit.  next_at: where there are no requests,
     when to ask again (knowledge time).  is_limited: requests or bytes of the day are.
     """
@@ -125,14 +128,14 @@ async def debit(
 ) -> Grant:
     """Take up to `most` requests from the budgets of the day, and where bytes are limited, what they will likely bring.
 
-    paced: spread over the day's open hours, but for pages that a user has requested; else the whole day's budget may go
-    at once. While the hours are closed there is nothing.  shared: what all domains together may
-    spend.  waiting: requests that were granted before and not made.  spare: bytes that were granted before and are
-    given back for those granted now.  Raises LeaseLost.
+    paced: spread over the day's open hours, but for pages that come first: requested ones, and 404s to be confirmed.
+    Else the whole day's budget may go at once. While the hours are closed there is nothing.  shared: what all domains
+    together may spend.  waiting: requests that were granted before and not made.  spare: bytes that were granted before
+    and are given back for those granted now.  Raises LeaseLost.
     A debit that is repeated because its answer was lost takes twice: the ledger may count too many, never too few.
     """
     async with db.transaction() as connection:
-        own_values = {"domain_id": lease.domain.id, "token": lease.token, "most": most}
+        own_values = {"domain_id": lease.domain.id, "token": lease.token, "most": most, "at": at}
         row = await _one(connection, OWN, own_values)
         if row is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
@@ -141,11 +144,12 @@ async def debit(
         if shared.is_limited:
             everybody = await _one(connection, LOCK_SHARED, ()) or {}
             budgets.append(_day_budget(everybody, shared.requests, shared.received_bytes, spare, at=at))
-        in_time = min(most, *(budget.grantable(at=at, paced=paced) for budget in budgets))
-        granted = in_time
-        if paced and row["requested"] > in_time:
-            paced = False
-            granted = min(row["requested"], *(budget.grantable(at=at, paced=False) for budget in budgets))
+        in_time, of_day = (
+            min(most, *(budget.grantable(at=at, paced=is_paced) for budget in budgets)) for is_paced in (paced, False)
+        )
+        granted = max(in_time, min(row["requested"], of_day))
+        # A spent day is waited for to its end, and nothing else.
+        paced = paced and granted <= in_time and of_day > 0
         likely = (granted + waiting) * ceil(costs_from(row["costs"]).of(RequestKind.FULL).received_bytes)
         rooms = [room for budget in budgets if (room := budget.room(at=at, paced=paced)) is not None]
         received_bytes = min(likely, *rooms) if rooms else None
@@ -154,6 +158,8 @@ async def debit(
         await connection.execute(WRITE_OWN, values)
         least = min(budget.requests for budget in budgets)
         next_at = None if granted else _next_grant(budgets, hours, at=at, paced=paced)
+        if next_at is not None and of_day and row["next_confirmation_at"] is not None:
+            next_at = min(next_at, opening(hours, row["next_confirmation_at"]))
         return Grant(
             granted,
             own.day,

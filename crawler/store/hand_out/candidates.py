@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from crawler.core.budget import RequestKind
 from crawler.core.cash import Order, aged, head_start
 from crawler.core.freshness import (
+    COME_FIRST,
     DAY,
-    REQUESTED,
     Belief,
     CandidateColumns,
     Candidates,
@@ -22,7 +22,7 @@ from crawler.core.freshness import (
     phase_of,
 )
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
-from crawler.core.visit import State
+from crawler.core.visit import LOOKS_BEFORE_A_FAILING_PAGE_PAYS, State
 from crawler.store.database import Connection
 from crawler.store.hand_out.scoring import ScoringContext
 
@@ -35,7 +35,8 @@ class CandidateRow(NamedTuple):
     signals: since the last good look, by the number of their source.  site_ahead: days by which the site's clock has
     gone ahead of the calendar since then.
     importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
-    due by a clock of its own, so that what it would be worth does not count.
+    due by a clock of its own, so that what it would be worth does not count.  is_dead: it is gone, has moved, or
+    never was a page though it was asked for several times.  redirects: that led to it one after another.
     """
 
     key: PageKey
@@ -59,6 +60,7 @@ class CandidateRow(NamedTuple):
     unseen: float
     due_in: float
     is_timed: bool
+    is_dead: bool
     prior_no: int
     etag: str | None
     last_modified: str | None
@@ -69,44 +71,46 @@ class CandidateRow(NamedTuple):
     is_list: bool
     site_ahead: float
     signals: Sequence[int]
+    redirects: int
 
 
 # Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
 # New pages of a template that has brought nothing of late are held back: they have a time, or will get one.
 # Favoured pages are in a pool of their own, so that their ranks compare with each other only.
 # Of either kind fewer, where the other will have its share: known pages that are due, and any new ones.
-# Pages that a user has requested (wanted = 1, or 4 where the very page was named) have an index of their own, and come
-# with the first new ones.
+# Pages that a user has requested (wanted = 1, or 4 where the very page was named), and those whose 404 is to be
+# confirmed now (5), have an index of their own, and come with the first new ones.
 FRONTIER = """
     WITH flying AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), due AS MATERIALIZED (
         SELECT FROM frontier
-         WHERE domain_id = %(domain_id)s AND state <> 'new' AND due_at <= %(at)s AND wanted NOT IN (1, 4)
+         WHERE domain_id = %(domain_id)s AND state <> 'new' AND due_at <= %(at)s AND wanted NOT IN (1, 4, 5)
            AND key NOT IN (TABLE flying)
          ORDER BY due_at, key LIMIT %(share_known)s
     ), room AS MATERIALIZED (SELECT greatest(%(most_new)s - count(*), 0) AS new FROM due), new AS MATERIALIZED (
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND NOT favoured AND wanted NOT IN (1, 4)
-            AND section <> ALL(%(held)b) AND key NOT IN (TABLE flying)
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND NOT favoured
+            AND wanted NOT IN (1, 4, 5) AND section <> ALL(%(held)b) AND key NOT IN (TABLE flying)
           ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
         UNION ALL
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND favoured AND wanted NOT IN (1, 4)
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND favoured AND wanted NOT IN (1, 4, 5)
             AND key NOT IN (TABLE flying)
           ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
         UNION ALL
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at <= %(at)s AND wanted NOT IN (1, 4)
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at <= %(at)s AND wanted NOT IN (1, 4, 5)
             AND key NOT IN (TABLE flying)
           ORDER BY due_at, key LIMIT (SELECT new FROM room)))
     (SELECT * FROM frontier
-      WHERE domain_id = %(domain_id)s AND wanted IN (1, 4) AND key NOT IN (TABLE flying)
+      WHERE domain_id = %(domain_id)s AND wanted IN (1, 4, 5) AND (wanted <> 5 OR due_at <= %(at)s)
+        AND key NOT IN (TABLE flying)
       ORDER BY wanted DESC, key LIMIT %(most_new)s)
     UNION ALL
     SELECT * FROM new
     UNION ALL
     (SELECT * FROM frontier
       WHERE domain_id = %(domain_id)s AND state <> 'new' AND (due_at, key) > (%(after_at)s, %(after_key)s)
-        AND wanted NOT IN (1, 4) AND key NOT IN (TABLE flying)
+        AND wanted NOT IN (1, 4, 5) AND key NOT IN (TABLE flying)
       ORDER BY due_at, key LIMIT greatest(%(most)s - least((SELECT count(*) FROM new), %(share_new)s), 0))
 """
 # A part of all pages, in the order of their keys.
@@ -129,10 +133,12 @@ KNOWN = """
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL
                AS is_timed,
+           f.state IN ('gone', 'moved') OR (f.state = 'known' AND p.version = 0 AND u.key IS NULL
+               AND (p.status BETWEEN 300 AND 399 OR p.failures >= %(many_failures)s)) AS is_dead,
            p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered,
            u.key IS NOT NULL AS is_list,
            site_clock_ahead(%(site_clock_at)s, %(site_clock_ahead)s, p.last_good_at) AS site_ahead,
-           p.signals AS signals
+           p.signals AS signals, p.redirects
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
@@ -185,7 +191,7 @@ async def score_head(connection: Connection, values: dict[str, Any], context: Sc
     new = [row for row in rows if row.state == State.NEW]
     known = [row for row in rows if row.state != State.NEW]
     weighed = _scored(_in_order(new, context) + known, context)
-    ends = [(row.due_at, row.key) for row in known if row.due_at is not None and row.wanted not in REQUESTED]
+    ends = [(row.due_at, row.key) for row in known if row.due_at is not None and row.wanted not in COME_FIRST]
     if not ends or len(ends) < values["most"] - min(len(new), values["share_new"]):
         return weighed
     return replace(weighed, end=max(ends))
@@ -197,7 +203,7 @@ async def with_more_new(
     """The candidates with up to most_new more new pages of each pool, all in the order of discovery."""
     new = [row for row in weighed.rows if row.state == State.NEW]
     known = [row for row in weighed.rows if row.state != State.NEW]
-    read = (row.key for row in weighed.rows if row.state == State.NEW or row.wanted in REQUESTED)
+    read = (row.key for row in weighed.rows if row.state == State.NEW or row.wanted in COME_FIRST)
     without = [*values["without"], *read]
     more = await _read(connection, HEADS, values | {"most": 0, "share_known": 0, "without": without}, context)
     both = _scored(_in_order(new + more, context) + known, context)
@@ -226,6 +232,7 @@ async def _read(
     ordering = context.settings.ordering
     measures = {
         "held": list(context.held_back),
+        "many_failures": LOOKS_BEFORE_A_FAILING_PAGE_PAYS,
         "circulating": context.circulating,
         "passes": context.window_passes,
         "clock": context.clock,
@@ -276,6 +283,7 @@ def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
             is_had=[row.version > 0 for row in rows],
             wanted=[row.wanted for row in rows],
             is_timed=[row.is_timed for row in rows],
+            is_dead=[row.is_dead for row in rows],
             phase=[_phase_of(row) for row in rows],
             site_ahead=[row.site_ahead for row in rows],
             signals=[row.signals for row in rows],
@@ -303,7 +311,7 @@ def _gap_of(row: CandidateRow, context: ScoringContext) -> float:
 
 
 def _phase_of(row: CandidateRow) -> float:
-    return phase_of(row.key) if row.visits == 1 else 1.0
+    return phase_of(row.key) if row.visits == 1 or row.is_dead else 1.0
 
 
 def held_of(row: CandidateRow) -> Validators:

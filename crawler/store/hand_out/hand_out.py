@@ -6,7 +6,7 @@ from math import isinf
 from typing import Any
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness import REQUESTED, Candidates, Defaults, Selection, Wanted, select, select_requested_first
+from crawler.core.freshness import COME_FIRST, Candidates, Defaults, Selection, Wanted, select, select_requested_first
 from crawler.core.http import PageKey
 from crawler.core.novelty import LONGEST_WAIT
 from crawler.core.visit import NEVER, State, Target
@@ -25,7 +25,7 @@ MOST_BESIDE = 100  # but no more than so many pages beside what is wanted: weigh
 PUT_OFF = """
     UPDATE frontier f SET due_at = x.due_at, wanted = 0
       FROM unnest(%(keys)b::bytea[], %(due_at)b::timestamptz[]) AS x(key, due_at)
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'new' AND f.wanted NOT IN (1, 4)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'new' AND f.wanted NOT IN (1, 4, 5)
 """
 SET_ASIDE = """
     UPDATE frontier SET due_at = %(until)s
@@ -163,7 +163,7 @@ def _selected(
 
     return select_requested_first(
         weighed.head,
-        [row.wanted if row.wanted in REQUESTED else 0 for row in weighed.rows],
+        [row.wanted if row.wanted in COME_FIRST else 0 for row in weighed.rows],
         select_others,
         slots=most,
         requested_only=values["requested_only"],

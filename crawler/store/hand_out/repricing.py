@@ -33,7 +33,7 @@ GO_ON_AFTER = "UPDATE inbox SET payload = payload || jsonb_build_object('after',
 BEGIN = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %s AND NOT payload ? 'after'"
 DONE = "DELETE FROM inbox WHERE id = %s"
 # Where no price decides, each page has a time of its own.
-LEAVE_ALL = "UPDATE page SET leader = NULL WHERE domain_id = %s AND leader IS NOT NULL"
+LEAVE_ALL = "UPDATE page SET leader = NULL, is_copy = false WHERE domain_id = %s AND leader IS NOT NULL"
 
 
 async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Defaults, most: int = SLICE) -> bool:

@@ -29,8 +29,8 @@ WANTED = {wanted.value: wanted for wanted in Wanted}
 DETAILS = """
     SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.body_digest,
            p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.soft_errors,
-           p.last_look_at, p.last_good_at, p.is_rendered, u.kind, u.worth, u.reads, u.told, u.hints_checked,
-           u.hints_true, u.hints_expected
+           p.last_look_at, p.last_good_at, p.missing_since, p.is_rendered, u.kind, u.worth, u.reads, u.told,
+           u.hints_checked, u.hints_true, u.hints_expected
       FROM page p
       LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
@@ -55,6 +55,7 @@ class Details(NamedTuple):
     soft_errors: int = 0
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
+    missing_since: datetime | None = None
     is_rendered: bool = False
     list_kind: str | None = None
     list_worth: float = 1.0
@@ -147,9 +148,11 @@ def _target(
         soft_errors=details.soft_errors,
         last_look_at=details.last_look_at,
         last_good_at=details.last_good_at,
+        missing_since=details.missing_since,
         due_at=row.due_at,
         site_ahead=row.site_ahead,
         signals=tuple(row.signals),
+        redirects=row.redirects,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from crawler.core.visit import Link, Visit
+from crawler.core.visit import Link, Visit, hold_after_redirects, redirects_to_found
 from crawler.store.columns import copy
 from crawler.store.database import Connection
 from crawler.store.learned import groups_of
@@ -12,7 +12,7 @@ from crawler.store.record.opic import OpicBatch
 from crawler.store.record.positions import PagePosition
 
 NEW_PAGES = """
-    COPY page (domain_id, key, url, first_seen_at, prior_no, reason, evidence_a, evidence_b)
+    COPY page (domain_id, key, url, first_seen_at, prior_no, reason, evidence_a, evidence_b, redirects)
     FROM STDIN (FORMAT BINARY)
 """
 NEW_FRONTIER = """
@@ -32,13 +32,18 @@ def settle(
     for visit in visits:
         links = visit.links or ()
         fresh = []
+        redirects = redirects_to_found(visit)
         met = (*links, visit.moved_to) if visit.moved_to else links
         for link in met:
             stand = meet(books, link, depth=visit.target.depth + 1, max_pages=max_pages, at=visit.at)
             if stand is not None:
                 admitted.append((link, stand))
+                stand.redirects = redirects
                 if novelty is not None and not stand.is_out:
                     stand.held_until = novelty.time_of(link.url, visit.at, favoured=stand.favoured)
+                    hold = hold_after_redirects(redirects)
+                    if hold and not stand.favoured:
+                        stand.held_until = max(stand.held_until or visit.at, visit.at + hold)
                     if stand.held_until is None:
                         fresh.append(link.url)
         for link in visit.feeds:  # which are about the site: not the page's links, and not pages of a section
@@ -82,7 +87,16 @@ async def write(
             stand.rank = books.rank_of(link.key, account.net, account.clock)
     groups = await groups_of(connection, domain_id, [link.url for link, _ in known])
     pages = (
-        (domain_id, link.key, link.url, stand.found_at, group, link.refusal if stand.is_out else "", *stand.evidence)
+        (
+            domain_id,
+            link.key,
+            link.url,
+            stand.found_at,
+            group,
+            link.refusal if stand.is_out else "",
+            *stand.evidence,
+            stand.redirects,
+        )
         for (link, stand), group in zip(known, groups, strict=True)
     )
     frontier = (
@@ -100,7 +114,10 @@ async def write(
         for (link, stand), group in zip(known, groups, strict=True)
     )
     await copy(
-        connection, NEW_PAGES, ["int8", "bytea", "text", "timestamptz", "int2", "text", "float8", "float8"], pages
+        connection,
+        NEW_PAGES,
+        ["int8", "bytea", "text", "timestamptz", "int2", "text", "float8", "float8", "int2"],
+        pages,
     )
     await copy(
         connection,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg.rows import dict_row
@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 from crawler.core.cash import Ordering, head_start, seed_endowment
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import reads_alike
-from crawler.core.freshness import ChangeSignal, Defaults, Wanted
+from crawler.core.freshness import TEST_COPY_AFTER, ChangeSignal, Defaults, Wanted
 from crawler.core.http import Url, key_of
 from crawler.core.visit import State
 from crawler.store.claim import fence
@@ -153,7 +153,12 @@ async def drain(
                 await _admit_told(connection, lease, unknown, at=at, max_pages=max_pages)
                 is_done = True
             elif row["kind"] == "share":
-                await shared_schedules.begin(connection, lease.domain.id, row["payload"]["pairs"])
+                await shared_schedules.begin(
+                    connection,
+                    lease.domain.id,
+                    shared_schedules.pairs_in(row["payload"]),
+                    copies_rest=_rest_of_copies(lease, defaults),
+                )
                 is_done = True
             else:
                 is_done = await _make_due(connection, lease, row, at=at)
@@ -181,6 +186,13 @@ async def _rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
             if today is None or not reads_alike(today, then):
                 rows = [row for row in rows if not row["payload"].get("full")]
         return rows
+
+
+def _rest_of_copies(lease: Lease, defaults: Defaults | None) -> timedelta | None:
+    """Return how long copies rest once they share a schedule; None where a user's rule bounds the interval."""
+    if any(rule.most is not None for rule in lease.domain.settings.rules):
+        return None
+    return min(TEST_COPY_AFTER, defaults.most) if defaults else TEST_COPY_AFTER
 
 
 def signals_in(payload: Mapping[str, Any]) -> list[ChangeSignal]:

@@ -22,6 +22,7 @@ PAGES = """
                            ELSE coalesce(x.moved_to, p.moved_to) END,
            led_to = coalesce(x.led_to, p.led_to),  -- whom a crowd went to tells the next of it
            last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
+           missing_since = CASE WHEN x.good THEN NULL ELSE x.missing_since END,
            last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
            changes = p.changes + x.changed::int,
            announces = CASE WHEN x.changed AND NOT x.rereads
@@ -44,21 +45,24 @@ PAGES = """
                   %(failures)s::smallint[], %(soft_errors)s::smallint[], %(evidence_a)s::float8[],
                   %(evidence_b)s::float8[], %(amount_total)s::float8[], %(amount_changes)s::float8[],
                   %(moved_to)s::bytea[], %(led_to)s::bytea[], %(good)s::bool[],
-                  %(changed)s::bool[], %(announced)s::float8[], %(rereads)s::bool[], %(renews)s::bool[],
+                  %(missing_since)s::timestamptz[], %(changed)s::bool[], %(announced)s::float8[], %(rereads)s::bool[],
+                  %(renews)s::bool[],
                   %(etag)s::text[], %(last_modified)s::text[],
                   %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[], %(text_digest)s::bytea[],
                   %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[],
                   %(is_rendered)s::bool[])
         AS x(key, at, status, reason, failures, soft_errors, evidence_a, evidence_b, amount_total, amount_changes,
-             moved_to, led_to, good, changed,
+             moved_to, led_to, good, missing_since, changed,
              announced, rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest,
              main_digest, shape_digest, fingerprint, is_rendered)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
 """
 FRONTIER = """
     UPDATE frontier f
-       SET state = x.state, due_at = x.due_at, wanted = 0, rank = CASE WHEN x.state = 'new' THEN f.rank ELSE 0 END
-      FROM unnest(%(key)s::bytea[], %(state)s::text[], %(due_at)s::timestamptz[]) AS x(key, state, due_at)
+       SET state = x.state, due_at = x.due_at, wanted = x.wanted,
+           rank = CASE WHEN x.state = 'new' THEN f.rank ELSE 0 END
+      FROM unnest(%(key)s::bytea[], %(state)s::text[], %(due_at)s::timestamptz[], %(wanted)s::smallint[])
+        AS x(key, state, due_at, wanted)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
 """
 SHALLOWER = """
@@ -97,6 +101,7 @@ async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, 
             "key": columns["key"],
             "state": [visit.state.value for visit in visits],
             "due_at": [None if visit.state is State.NEW else visit.due_at for visit in visits],
+            "wanted": [visit.wants.value for visit in visits],
         },
     )
 
@@ -120,6 +125,7 @@ def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
         "moved_to": heir if heir in books.positions else None,  # out of scope or beyond the limits: it moved away
         "led_to": visit.led_to,
         "good": visit.is_good,
+        "missing_since": visit.missing_since,
         "changed": visit.change is Change.CHANGED,
         "announced": books.announced.get(visit.target.key, 0.0),
         "rereads": visit.is_good and visit.links is not None and not version and _is_forgotten(visit),

@@ -56,6 +56,7 @@ class PagePosition:
     is_nearer: bool = False
     held_until: datetime | None = None  # of a new page that is held back
     evidence: tuple[float, float] = (0.0, 0.0)  # of a new page, about its rate, beside its group's prior
+    redirects: int = 0  # that lead to it one after another from a page's link
     head_start: int = 0  # coins by which its score puts it ahead of others, while it is new
 
     @property

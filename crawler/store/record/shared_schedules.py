@@ -1,14 +1,25 @@
 """Shared schedules of pages with one text: found by the plan, begun under a lease, tested and ended by records."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
+from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, Wanted, rests_until, sharers
+from crawler.core.freshness import (
+    ENOUGH_LOOKS,
+    LEAST_SHARED_BYTES,
+    SharedPair,
+    Twin,
+    Wanted,
+    rests_until,
+    sharers,
+    stem_of,
+)
+from crawler.core.http import PageKey
 from crawler.core.visit import State, Visit
 from crawler.store.database import BY_KEY, Connection, Database
 
@@ -29,40 +40,51 @@ TWINS = """
            coalesce(page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
                                     (SELECT sum(o.pages)::bigint FROM pool o WHERE o.domain_id = %(domain_id)s),
                                     s.window_passes), 0),
-           EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = p.key)
+           EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = p.key), p.url,
+           octet_length(t.text) >= %(least_bytes)s
+           AND (SELECT count(*) FROM (SELECT FROM visits_of(%(domain_id)s, n.key) v
+                                       WHERE v.at >= t.at
+                                         AND v.change IN ('first', 'same', 'cosmetic', 'changed', 'back')
+                                       LIMIT %(enough)s) v) >= %(enough)s
       FROM alike a
       JOIN page_fingerprint n ON n.domain_id = %(domain_id)s AND n.fingerprint = a.fingerprint
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = n.key AND p.failures = 0 AND p.leader IS NULL
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = n.key AND f.state = 'known'
       JOIN snapshot t ON t.domain_id = %(domain_id)s AND t.key = n.key AND t.number = p.version
-                     AND octet_length(t.text) >= %(least_bytes)s
       JOIN domain_state s ON s.domain_id = %(domain_id)s
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = n.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
      WHERE EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'price')
-       AND (SELECT count(*) FROM (SELECT FROM visits_of(%(domain_id)s, n.key) v
-                                   WHERE v.at >= t.at
-                                     AND v.change IN ('first', 'same', 'cosmetic', 'changed', 'back')
-                                   LIMIT %(enough)s) v) >= %(enough)s
 """
 PROPOSE = "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, 'share', %s, %s)"
 # By what holds now, whatever held when the pair was found. A page that leads does not follow another. Where no price
 # decides, each page has a time of its own.
 BEGIN = """
-    UPDATE page p SET leader = x.leader
-      FROM unnest(%(leaders)s::bytea[], %(keys)s::bytea[]) AS x(leader, key)
+    UPDATE page p SET leader = x.leader, is_copy = x.is_copy
+      FROM unnest(%(leaders)s::bytea[], %(keys)s::bytea[], %(copies)s::bool[]) AS x(leader, key, is_copy)
       JOIN page l ON l.domain_id = %(domain_id)s AND l.key = x.leader AND l.leader IS NULL
       JOIN frontier g ON g.domain_id = %(domain_id)s AND g.key = x.leader AND g.state = 'known'
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'known'
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.leader IS NULL AND p.main_digest = l.main_digest
        AND NOT EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = x.key)
        AND EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'price')
+ RETURNING p.key
 """
-RIDING = "SELECT key FROM page WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND leader IS NOT NULL"
+# A copy was visited: its visit was equal to the other page's.
+REST_COPIES = """
+    UPDATE frontier f SET due_at = greatest(f.due_at, p.last_look_at + %(wait)s)
+      FROM page p
+     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s::bytea[]) AND p.is_copy AND p.failures = 0
+       AND f.domain_id = %(domain_id)s AND f.key = p.key AND f.wanted = 0
+"""
+RIDING = """
+    SELECT key, is_copy FROM page
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND leader IS NOT NULL
+"""
 # A text of its own ends it, and so does whoever is not there any more, or vouches for nobody.
 # Its due time is its own belief's.
 END = """
-    UPDATE page p SET leader = NULL
+    UPDATE page p SET leader = NULL, is_copy = false
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s::bytea[]) AND p.leader IS NOT NULL
        AND NOT EXISTS (SELECT FROM page l
                          JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
@@ -82,7 +104,7 @@ CALL = """
        SET due_at = least(f.due_at, %(at)s), wanted = CASE f.wanted WHEN 0 THEN %(wanted)s ELSE f.wanted END
       FROM (SELECT key FROM page
              WHERE domain_id = %(domain_id)s AND leader = ANY(%(news)s::bytea[]) AND key <> ALL(%(keys)s::bytea[])
-               AND failures = 0
+               AND failures = 0 AND (NOT is_copy OR leader = ANY(%(away)s::bytea[]))
              ORDER BY last_look_at LIMIT %(most)s) p
      WHERE f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
 """
@@ -97,8 +119,9 @@ LIVELY = """
 """
 # As many as are called, and the same ones: who was not seen for longest.
 LEAVE = """
-    UPDATE page p SET leader = NULL
+    UPDATE page p SET leader = NULL, is_copy = false
       FROM (SELECT key FROM page WHERE domain_id = %(domain_id)s AND leader = ANY(%(lost)s::bytea[])
+                                   AND (NOT is_copy OR leader = ANY(%(away)s::bytea[]))
              ORDER BY last_look_at LIMIT %(most_left)s) x
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
 """
@@ -115,21 +138,45 @@ async def propose(db: Database, domain: Domain, *, at: datetime) -> int:
         if await (await connection.execute(IS_WAITING, values)).fetchone() is not None:
             return 0
         rows = await (await connection.execute(TWINS, values, binary=True)).fetchall()
-        pairs = sharers(Twin(*row) for row in rows)[:MOST_PAIRS]
+        pairs = sharers(map(_twin, rows))[:MOST_PAIRS]
         for start in range(0, len(pairs), PAIRS_CHUNK):
-            chunk = [[leader.hex(), key.hex()] for leader, key in pairs[start : start + PAIRS_CHUNK]]
+            chunk = [[each.leader.hex(), each.key.hex(), each.is_copy] for each in pairs[start : start + PAIRS_CHUNK]]
             await connection.execute(PROPOSE, (domain.id, Jsonb({"pairs": chunk}), at))
         return len(pairs)
 
 
-async def begin(connection: Connection, domain_id: int, pairs: Sequence[tuple[str, str]]) -> None:
+def _twin(row: TupleRow) -> Twin:
+    key, main_digest, importance, leads, url, is_settled = row
+    return Twin(key, main_digest, importance, leads, stem=stem_of(url), is_settled=is_settled)
+
+
+async def begin(
+    connection: Connection, domain_id: int, pairs: Sequence[SharedPair], *, copies_rest: timedelta | None = None
+) -> None:
     """Let pages whose texts are still the same follow their leaders, within a transaction of the lease's holder.
 
-    Each page is looked at once more by its own schedule, which is the first test of the sharing.
+    Each page is looked at once more by its own schedule, which is the first test of the sharing. A copy is not, where
+    copies_rest says for how long: two equal visits, one of each URL, are enough.
     """
     await connection.execute(BY_KEY)
-    leaders, keys = ([bytes.fromhex(pair[n]) for pair in pairs] for n in (0, 1))
-    await connection.execute(BEGIN, {"domain_id": domain_id, "leaders": leaders, "keys": keys})
+    values: dict[str, Any] = {
+        "domain_id": domain_id,
+        "leaders": [pair.leader for pair in pairs],
+        "keys": [pair.key for pair in pairs],
+        "copies": [pair.is_copy for pair in pairs],
+    }
+    begun = await (await connection.execute(BEGIN, values, binary=True)).fetchall()
+    if begun and copies_rest is not None:
+        rest = {"domain_id": domain_id, "keys": [key for (key,) in begun], "wait": copies_rest}
+        await connection.execute(REST_COPIES, rest)
+
+
+def pairs_in(payload: Mapping[str, Any]) -> list[SharedPair]:
+    """Return the pairs that an inbox row holds; one of an earlier version says of none that it is a copy."""
+    return [
+        SharedPair(PageKey(bytes.fromhex(leader)), PageKey(bytes.fromhex(key)), is_copy=bool(more and more[0]))
+        for leader, key, *more in payload["pairs"]
+    ]
 
 
 async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
@@ -139,11 +186,15 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
     """
     good = {visit.target.key: visit for visit in visits if visit.is_good}
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(good), "failures": MOST_FAILURES}
+    await _follow_canonicals(connection, domain_id, list(good.values()))
     riding = await (await connection.execute(RIDING, values, binary=True)).fetchall()
     if riding:
-        tested = [good[key] for (key,) in riding]
+        tested = [(good[key], is_copy) for key, is_copy in riding]
         await connection.execute(END, values, binary=True)
-        rest = {"keys": [visit.target.key for visit in tested], "due_at": [_rest_of(visit) for visit in tested]}
+        rest = {
+            "keys": [visit.target.key for visit, _ in tested],
+            "due_at": [_rest_of(visit, is_copy=is_copy) for visit, is_copy in tested],
+        }
         await connection.execute(REST, values | rest, binary=True)
     lost = [visit.target.key for visit in visits if visit.state is not State.KNOWN or visit.failures >= MOST_FAILURES]
     changed = [key for key, visit in good.items() if visit.change is Change.CHANGED]
@@ -153,6 +204,7 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
         found = await (await connection.execute(LIVELY, lively, binary=True)).fetchall()
         values |= {
             "news": news,
+            "away": lost,
             "lost": lost + [key for (key,) in found],
             "most": MOST_CALLED,
             "most_left": MOST_LEFT,
@@ -163,5 +215,13 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
         await connection.execute(LEAVE, values, binary=True)
 
 
-def _rest_of(visit: Visit) -> datetime:
-    return rests_until(visit.at, due_at=visit.due_at, longest=visit.target.terms.most)
+async def _follow_canonicals(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
+    """Let pages follow the canonical pages that they name, where the texts are the same."""
+    pairs = [SharedPair(visit.canonical, visit.target.key, is_copy=True) for visit in visits if visit.canonical]
+    copies = {pair.key for pair in pairs}
+    if pairs := [pair for pair in pairs if pair.leader not in copies]:
+        await begin(connection, domain_id, pairs)
+
+
+def _rest_of(visit: Visit, *, is_copy: bool) -> datetime:
+    return rests_until(visit.at, due_at=visit.due_at, longest=visit.target.terms.most, is_copy=is_copy)

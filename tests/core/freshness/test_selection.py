@@ -39,6 +39,7 @@ class Candidate:
     is_new: bool = False
     is_wanted: bool = False
     is_timed: bool = False
+    is_dead: bool = False
     is_ruled: bool = False
     cash: float = 0.0
     phase: float = 1.0
@@ -247,6 +248,7 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
             is_had=[False, False, True],
             wanted=[Wanted.NO, Wanted.NO, Wanted.BY_AUDIT],
             is_timed=[False, False, True],
+            is_dead=[False] * 3,
             phase=[1.0] * 3,
             amount=[1.0] * 3,
             gap=[float("nan")] * 3,
@@ -278,6 +280,7 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
             is_had=[True, True, True, True, False],
             wanted=wanted,
             is_timed=[False, False, False, False, True],  # the last one has yet to be had
+            is_dead=[False] * count,
             phase=[1.0] * count,
             amount=[1.0] * count,
             gap=[float("nan")] * count,
@@ -328,6 +331,7 @@ def test_a_head_without_pages_gives_none() -> None:
             is_had=[],
             wanted=[],
             is_timed=[],
+            is_dead=[False] * 0,
             phase=[],
             amount=[],
             gap=[],
@@ -394,3 +398,28 @@ def test_a_page_is_never_starved_by_others_of_its_kind() -> None:
         unseen += 1
 
     assert unseen.max() <= 11
+
+
+DEAD = replace(PAGE, is_dead=True, is_timed=True, unseen=31.0, due_in=-1.0, weight=9.0, phase=0.5)
+
+
+def test_a_dead_link_goes_behind_every_page_that_is_worth_its_price() -> None:
+    assert chosen([DEAD, PAGE, DEAD, PAGE], slots=3).chosen.tolist()[:2] == [1, 3]
+    by_its_floor, new = replace(EARLY, unseen=181.0), replace(NEW, weight=90.0)
+    assert chosen([DEAD, by_its_floor], slots=1).chosen.tolist() == [1]
+    assert chosen([replace(DEAD, unseen=900.0), new], slots=1).chosen.tolist() == [1]
+
+
+def test_dead_links_take_no_more_of_a_day_than_visits_below_the_price() -> None:
+    done = chosen([DEAD] * 30, slots=20, floor_left=3)
+
+    assert len(done.chosen) == done.floor == 3
+    assert len(done.later) == 27
+    assert np.all((done.due_in >= 3.5) & (done.due_in <= 10.5))
+    assert done.further  # what stands behind them in the due order is read
+
+
+def test_without_a_budget_dead_links_are_visited_when_they_are_due_and_for_a_user_at_once() -> None:
+    assert len(chosen([DEAD] * 5).chosen) == 5
+    assert chosen([replace(DEAD, due_in=3.0)]).chosen.tolist() == []
+    assert chosen([PAGE, replace(DEAD, is_dead=False, is_wanted=True)], slots=1).chosen.tolist() == [1]

@@ -1,10 +1,13 @@
 """Which pages share a schedule, and how much more seldom those are tested that ride along."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.freshness import Twin, rests_until, sharers
-from crawler.core.freshness.shared_schedule import RARER
-from crawler.core.http import PageKey
+import pytest
+
+from crawler.core.freshness import Twin, rests_until, sharers, stem_of
+from crawler.core.freshness.shared_schedule import RARER, TEST_COPY_AFTER
+from crawler.core.http import PageKey, Url
 from crawler.core.visit import NEVER
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -16,7 +19,12 @@ def twin(n: int, text: bytes, importance: float = 1.0, *, leads: bool = False) -
 
 
 def pairs(*twins: Twin) -> list[tuple[int, int]]:
-    return [(int.from_bytes(leader, "big"), int.from_bytes(key, "big")) for leader, key in sharers(twins)]
+    return [(int.from_bytes(pair.leader, "big"), int.from_bytes(pair.key, "big")) for pair in sharers(twins)]
+
+
+def young(n: int, text: bytes, importance: float = 1.0, *, stem: str, is_settled: bool = False) -> Twin:
+    """Return a page that was visited once."""
+    return replace(twin(n, text, importance), stem=stem, is_settled=is_settled)
 
 
 def test_the_most_important_page_of_a_text_leads_the_others() -> None:
@@ -33,3 +41,42 @@ def test_who_rides_along_is_tested_after_some_of_its_own_gaps_and_by_its_longest
     assert rests_until(NOON, due_at=NOON + 50 * DAY, longest=100 * DAY) == NOON + 100 * DAY
     assert rests_until(NOON, due_at=NOON + 120 * DAY, longest=100 * DAY) == NOON + 120 * DAY
     assert rests_until(NOON, due_at=NEVER, longest=100 * DAY) == NEVER
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a.test/guide/intro.html",
+        "http://a.test/guide/intro/",
+        "http://a.test/guide/intro?print=1",
+        "http://a.test/guide/intro/index.html",
+        "http://a.test/guide/intro.php?id=4&lang=en",
+    ],
+)
+def test_urls_that_differ_in_query_extension_or_trailing_slash_have_one_stem(url: str) -> None:
+    assert stem_of(Url(url)) == stem_of(Url("http://a.test/guide/intro"))
+
+
+@pytest.mark.parametrize("url", ["http://a.test/guide/other", "http://a.test/guide", "http://a.test/guide/intro.1.2"])
+def test_other_urls_have_stems_of_their_own(url: str) -> None:
+    assert stem_of(Url(url)) != stem_of(Url("http://a.test/guide/intro"))
+
+
+def test_pages_with_one_text_and_one_stem_share_after_one_visit_of_each_and_no_others_do() -> None:
+    assert pairs(young(1, b"a", stem="x"), young(2, b"a", 3.0, stem="x"), young(3, b"a", stem="y")) == [(2, 1)]
+    assert pairs(young(1, b"a", stem="x"), young(2, b"b", stem="x")) == []
+
+
+def test_a_page_has_one_leader_where_its_stem_and_its_text_are_those_of_others() -> None:
+    settled = [young(1, b"a", 2.0, stem="x", is_settled=True), young(2, b"a", 9.0, stem="y", is_settled=True)]
+
+    found = pairs(*settled, young(3, b"a", stem="x"), young(4, b"a", stem="z"), young(5, b"a", stem="z"))
+
+    assert sorted(found) == [(2, 1), (2, 3), (5, 4)]
+
+
+def test_a_copy_is_tested_once_a_month_at_most() -> None:
+    def rest(days: int, most: int = 100) -> timedelta:
+        return rests_until(NOON, due_at=NOON + days * DAY, longest=most * DAY, is_copy=True) - NOON
+
+    assert (rest(1), rest(10), rest(1, most=3)) == (TEST_COPY_AFTER, RARER * 10 * DAY, 3 * DAY)

@@ -1,5 +1,6 @@
 """Moves that may be outages, and other looks that bring no page."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -11,7 +12,17 @@ from crawler.core.change import Change
 from crawler.core.freshness import Terms
 from crawler.core.http import Fetched, NotModified, Reason, Unreached, Url, key_of
 from crawler.core.page import PageContent
-from crawler.core.visit import CROWD, MoveTarget, State, Target, Visit, confirm_move, refused_visit
+from crawler.core.visit import (
+    CROWD,
+    MoveTarget,
+    State,
+    Target,
+    Visit,
+    confirm_move,
+    hold_after_redirects,
+    redirects_to_found,
+    refused_visit,
+)
 from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE
 from crawler.core.visit.links import canonical_of, led_to, links_of
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
@@ -235,7 +246,7 @@ def test_404_410_429_and_500_are_four_things_and_redirects_no_response_and_refus
     assert names_of(lambda v: v.no_response) == {"dns"}
     assert names_of(lambda v: v.is_good) == {"301", "410"}  # these two are events
     waits = {name: (visit.due_at - NOW) / timedelta(hours=1) for name, visit in visits.items()}
-    assert (waits["404"], waits["410"], waits["500"]) == (24, 30 * 24, 1)
+    assert (waits["404"], waits["410"], waits["500"]) == (0.5, 30 * 24, 1)
     assert waits["429"] < 1  # its domain is held for two hours, and it is not last after that
     assert visits["429"].retry_after == timedelta(hours=2)
 
@@ -294,3 +305,72 @@ def test_a_crowd_that_is_sent_on_by_markup_is_asked_as_often_as_any_other() -> N
         visit = confirm_move(looked(after(visit), refresh(0), at=visit.due_at), CROWDED)
 
     assert (visit.at - NOW, visit.change) == (7 * DAY, Change.GONE)
+
+
+def url_named(n: int, **more: object) -> Target:
+    url = Url(f"{ROOT}dead{n}")
+    return target(url=url, key=key_of(url), **more)
+
+
+def waits_of(page: Target, answer: Fetched, visits: int) -> list[float]:
+    """Days from each of so many visits to the next, each made when it is due."""
+    waits, at = [], NOW
+    for _ in range(visits):
+        visit = looked(page, answer, at=at)
+        waits.append((visit.due_at - at) / DAY)
+        page, at = after(visit), visit.due_at
+    return waits
+
+
+def test_a_dead_link_is_asked_for_ever_less_often() -> None:
+    waits = waits_of(url_named(1), fetched(status=404), 5)
+
+    assert 30 <= waits[0] < 45
+    assert waits[1:3] == pytest.approx([2 * waits[0], 4 * waits[0]])
+    assert waits[3:] == [180, 180]
+
+
+def test_dead_links_that_were_found_together_do_not_come_back_together() -> None:
+    days = Counter(int(waits_of(url_named(n), fetched(status=404), 1)[0]) for n in range(167))
+
+    assert max(days.values()) <= 167 * 0.15
+
+
+def test_a_refresh_by_hand_of_a_dead_link_does_not_make_it_wait_longer() -> None:
+    page = url_named(1)
+    for hours in range(6):
+        visit = looked(page, fetched(status=404), at=NOW + timedelta(hours=hours))
+        page = replace(after(visit), due_at=visit.at + timedelta(hours=1))  # the refresh makes it due
+
+    assert visit.due_at - visit.at < 45 * DAY
+
+
+def test_a_url_that_only_redirects_and_one_that_redirects_led_to_wait_ever_longer() -> None:
+    answer = fetched(status=302, location=Url(ROOT + "next"))
+
+    linked, led_to = waits_of(url_named(1), answer, 3), waits_of(url_named(1, redirects=2), answer, 2)
+
+    assert 7 <= linked[0] < 10.5
+    assert linked[1:] == pytest.approx([2 * linked[0], 4 * linked[0]])
+    assert led_to[0] >= 60
+    assert waits_of(url_named(1, depth=0), answer, 3) == [7, 7, 7]  # of a seed
+
+
+def test_a_url_that_always_fails_and_never_was_a_page_waits_longer_than_a_week() -> None:
+    waits = waits_of(url_named(1), fetched(status=403), 14)
+
+    assert waits == sorted(waits)
+    assert waits[-1] > 100
+    assert max(waits_of(seen(), fetched(status=403), 14)) == 7
+
+
+def test_what_many_redirects_in_a_row_lead_to_is_held_back_ever_longer() -> None:
+    answer = fetched(status=302, location=Url(ROOT + "next"))
+    found = [redirects_to_found(looked(url_named(1, redirects=n), answer)) for n in range(8)]
+    again = looked(url_named(1, state=State.KNOWN, status=302), answer)
+
+    assert found == list(range(1, 9))
+    assert [hold_after_redirects(n) / DAY for n in found] == [0, 0, 0, 0, 0, 1, 2, 4]
+    assert hold_after_redirects(redirects_to_found(again)) == DAY
+    assert redirects_to_found(looked(seen(), answer)) == 0
+    assert redirects_to_found(looked(target(), fetched(html("<p>text <a href=/x>x</a>")))) == 0

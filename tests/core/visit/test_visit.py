@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change import Change, Rung
-from crawler.core.freshness import PRIOR, Belief, Terms
+from crawler.core.freshness import PRIOR, Belief, Terms, Wanted
 from crawler.core.http import (
     ALLOW_ALL,
     Answer,
@@ -82,6 +82,8 @@ def after(visit: Visit) -> Target:
         soft_errors=visit.soft_errors,
         last_look_at=visit.at,
         last_good_at=visit.at if visit.is_good else visit.target.last_good_at,
+        missing_since=None if visit.is_good else visit.missing_since,
+        due_at=visit.due_at,
     )
 
 
@@ -230,6 +232,51 @@ def test_404_needs_confirmation_and_410_does_not() -> None:
     assert too_soon.state is State.KNOWN
     assert (twice.change, twice.state) == (Change.GONE, State.GONE)
     assert looked(before, fetched(status=410)).change is Change.GONE
+
+
+@pytest.mark.parametrize("minutes", [10, 30, 60, 24 * 60])
+def test_a_rule_of_any_interval_confirms_a_404_within_the_hour(minutes: int) -> None:
+    page = replace(seen(), terms=Terms(most=timedelta(minutes=minutes)))
+
+    once = looked(page, fetched(status=404))
+    twice = looked(after(once), fetched(status=404), at=once.due_at)
+
+    assert timedelta(minutes=10) <= once.due_at - NOW <= timedelta(hours=1)
+    assert once.wants is Wanted.TO_CONFIRM
+    assert (twice.change, twice.state, twice.wants) == (Change.GONE, State.GONE, Wanted.NO)
+
+
+@pytest.mark.parametrize("wanted", [Wanted.BY_USER, Wanted.BY_NAME])
+def test_frequent_refreshes_confirm_a_404_ten_minutes_after_the_first(wanted: Wanted) -> None:
+    visit = looked(replace(seen(), wanted=wanted), fetched(status=404))
+    minutes = 0
+    while visit.state is State.KNOWN:
+        assert visit.due_at == NOW + timedelta(minutes=10)
+        minutes += 3
+        visit = looked(replace(after(visit), wanted=wanted), fetched(status=404), at=NOW + timedelta(minutes=minutes))
+
+    assert minutes == 12
+
+
+def test_a_good_look_between_two_404s_starts_again() -> None:
+    once = looked(seen(), fetched(status=404))
+    good = looked(after(once), fetched(html("<p>price 19.99")), at=NOW + timedelta(minutes=20))
+
+    assert looked(after(good), fetched(status=404), at=NOW + timedelta(minutes=40)).state is State.KNOWN
+
+
+@pytest.mark.parametrize(("days", "state"), [(0.1, State.GONE), (3, State.KNOWN)], ids=["hours", "three days"])
+def test_a_404_before_and_one_after_an_outage_of_days_confirm_nothing(days: float, state: State) -> None:
+    once = looked(seen(), fetched(status=404))
+    broken = looked(after(once), fetched(status=503), at=once.due_at)
+
+    assert looked(after(broken), fetched(status=404), at=NOW + days * DAY).state is state
+
+
+def test_404s_of_two_weekly_visits_are_two() -> None:
+    once = looked(seen(), fetched(status=404))
+
+    assert looked(after(once), fetched(status=404), at=NOW + 7 * DAY).state is State.GONE
 
 
 def test_404_after_a_500_is_not_yet_a_confirmation() -> None:

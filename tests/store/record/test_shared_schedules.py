@@ -9,8 +9,8 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import ENOUGH_LOOKS, LEAST_SHARED_BYTES
-from crawler.core.http import Answer, Authority
+from crawler.core.freshness import ENOUGH_LOOKS, LEAST_SHARED_BYTES, SharedPair
+from crawler.core.http import Answer, Authority, Url
 from crawler.store import claim, domains, record, report
 from crawler.store.database import BY_KEY, Database
 from crawler.store.record.shared_schedules import CALL, END, LEAVE, LIVELY, MOST_CALLED, MOST_LEFT, REST, RIDING, begin
@@ -225,9 +225,9 @@ async def test_one_record_calls_and_lets_go_so_many_pages_and_no_more(db: Databa
                 f" FROM {table}, generate_series(1, %(copies)s) n WHERE domain_id = %(domain_id)s AND key = %(key)s",
                 values,
             )
-        news = {"keys": [], "news": [key(domain, leader)], "wanted": 3, "most": MOST_CALLED}
+        news = {"keys": [], "news": [key(domain, leader)], "away": [], "wanted": 3, "most": MOST_CALLED}
         called = (await connection.execute(CALL, values | news)).rowcount
-        lost = {"lost": [key(domain, leader)], "most_left": MOST_LEFT}
+        lost = {"lost": [key(domain, leader)], "away": [], "most_left": MOST_LEFT}
         left = [(await connection.execute(LEAVE, values | lost)).rowcount for _ in range(3)]
 
     assert called == MOST_CALLED
@@ -278,8 +278,107 @@ async def test_what_has_changed_before_the_holder_hears_of_it_is_not_shared(db: 
 
     assert await record.propose(db, domain, at=START + 3 * DAY) == 0
     async with db.transaction() as connection:
-        await begin(connection, domain.id, [(key(domain, 1).hex(), key(domain, 2).hex())])
+        await begin(connection, domain.id, [SharedPair(key(domain, 1), key(domain, 2))])
     assert await riders(db, domain) == {}
+
+
+def named(domain: Domain, urls: Mapping[str, str]) -> dict[Url, Answer]:
+    """Return the answers of these paths and texts, and that of a root that links to all of them."""
+    answers: dict[Url, Answer] = {Url(domain.root + path): html(domain, [], words=text) for path, text in urls.items()}
+    links = "".join(f'<a href="{url}">x</a>' for url in answers)
+    root = status(200, f"<title>root</title><p>the root has links and no more {links}".encode())
+    return {**answers, Url(domain.root): root}
+
+
+async def visited(db: Database, domain: Domain, answers: Mapping[Url, Answer], first: int, last: int) -> Counter[str]:
+    """Visit what is due each few days, with a plan after each; return how often each path was visited."""
+    found = Counter[str]()
+    for n in range(first, last, 3):
+        at = START + n * DAY
+        lease = await claim.claim(db, at=at, holder="test", term=TERM, only=[domain])
+        while lease is not None and await record.drain(db, lease, at=at):
+            pass
+        while lease is not None and (batch := await targets(db, lease, at)):
+            at += timedelta(seconds=1)
+            done = [look(each, answers[each.url], at, domain) for each in batch]
+            await record.record(db, lease, record.Batch(done, max_pages=1000))
+            found.update(each.url.removeprefix(domain.root) for each in batch)
+        if lease is not None:
+            await claim.release(db, lease, at=at)
+        await report.fill(db, domain)
+        await record.propose(db, domain, at=at)
+    assert await report.check(db) == []
+    return found
+
+
+async def leaders(db: Database, domain: Domain) -> dict[str, str]:
+    """Return the path of each page that follows another, and of the page that it follows."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT p.url, l.url FROM page p JOIN page l ON l.domain_id = p.domain_id AND l.key = p.leader"
+            " WHERE p.domain_id = %s",
+            (domain.id,),
+        )
+        return {one.removeprefix(domain.root): to.removeprefix(domain.root) for one, to in await cursor.fetchall()}
+
+
+COPIES = ("guide.html", "guide/", "guide?print=1", "guide?lang=en")
+
+
+async def test_urls_of_one_page_are_visited_as_one_after_a_visit_of_each(db: Database, domain: Domain) -> None:
+    answers = named(domain, {"guide": LONG, **dict.fromkeys(COPIES, LONG), "other": OTHER, "third": NEXT})
+
+    await visited(db, domain, answers, 0, 4)
+    shares = await leaders(db, domain)
+    visits = await visited(db, domain, answers, 4, 124)
+
+    (leader,) = set(shares.values())
+    assert {leader, *shares} == {"guide", *COPIES}
+    assert sum(visits[path] for path in shares) <= 4 * len(shares)  # once a month each
+    assert visits["other"] >= 2 * max(visits[path] for path in shares)
+
+
+async def test_copies_of_a_page_that_changes_are_not_visited_with_each_of_its_changes(
+    db: Database, domain: Domain
+) -> None:
+    answers = named(domain, dict.fromkeys(("guide", *COPIES), LONG))
+    await visited(db, domain, answers, 0, 4)
+    shares = await leaders(db, domain)
+    visits = Counter[str]()
+    for n in range(4, 64, 3):
+        answers = named(domain, dict.fromkeys(("guide", *COPIES), f"{LONG} edition {'abcdefghik'[n % 10] * n}"))
+        visits += await visited(db, domain, answers, n, n + 1)
+
+    assert await leaders(db, domain) == shares
+    assert sum(visits[path] for path in shares) <= 2 * len(shares)
+
+
+async def test_copies_whose_texts_differ_later_are_apart_again(db: Database, domain: Domain) -> None:
+    answers = named(domain, {"guide": LONG, "guide.html": LONG})
+    await visited(db, domain, answers, 0, 4)
+    ((copy, leader),) = (await leaders(db, domain)).items()
+
+    answers |= {Url(domain.root + copy): html(domain, [], words=NEXT)}
+    await visited(db, domain, answers, 4, 60)
+
+    assert await leaders(db, domain) == {}
+    assert (await visited(db, domain, answers, 60, 200))[copy] >= 3
+    assert leader != copy
+
+
+async def test_a_canonical_link_to_a_page_with_the_same_text_settles_it_at_the_first_visit(
+    db: Database, domain: Domain
+) -> None:
+    answers = named(domain, dict.fromkeys(("article", "print-7", "other-7"), LONG))
+    head = f'<title>page</title><link rel="canonical" href="{domain.root}article">'
+    answers[Url(f"{domain.root}other-7")] = status(200, f"{head}<p>{NEXT}".encode())
+    printed = Url(f"{domain.root}print-7")
+    await visited(db, domain, {**answers, printed: status(503)}, 0, 1)  # the article is known before
+
+    answers[printed] = status(200, f"{head}<p>{LONG}".encode())
+    await visited(db, domain, answers, 1, 4)
+
+    assert await leaders(db, domain) == {"print-7": "article"}
 
 
 async def test_domains_do_not_share(db: Database, domain: Domain) -> None:
@@ -309,6 +408,7 @@ async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain:
                 "many": 2,
                 "most": 9,
                 "most_left": 9,
+                "away": [key(domain, 3)],
                 "failures": 3,
             }
             cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values | at)

@@ -196,7 +196,10 @@ def _why_new(page: PageFacts, at: datetime) -> str:
     if page.is_template_held:
         why = f"pages like it ({page.template}) have said nothing new of late, so one of them is asked for each day"
     else:
-        why = "its URL is that of a page that was read, but for a parameter that makes no other, or its folders repeat"
+        why = (
+            "its URL is that of a page that was read, but for a parameter that makes no other, its folders repeat, or"
+            " only redirects, one after another, lead to it"
+        )
     return f"it was never fetched, and is put off{until}: {why}"
 
 
@@ -207,6 +210,8 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
         return f"{due}, as one of a random sample that holds our report to the truth"
     if page.wanted is Wanted.BY_LEADER:
         return f"{due}, since {page.leader or 'the page whose schedule it shared'} has changed, which said the same"
+    if page.wanted is Wanted.TO_CONFIRM:
+        return f"{due}, since it answered 404, and only a second 404 shows that it is gone"
     if page.failures:
         return f"{counted(page.failures, 'look')} in a row failed ({in_words(page.reason)}); {due}"
     if page.leader is not None:
