@@ -74,7 +74,7 @@ def add(asked: SubscriptionAsked, *, as_json: bool) -> int:
 
 def _wish(asked: SubscriptionAsked, domain: Domain | None) -> SubscriptionWish:
     """What was typed as a wish. Raises BadInput."""
-    target = checked_target(asked.target)
+    target = checked_target(asked.target, allow_private=asked.allow_private)
     sealed = sealed_text(target)
     try:
         condition = _condition(asked.conditions)
