@@ -43,9 +43,14 @@ def lacking_in_worker(settings: Settings, reference: Reference) -> str:
     return ""
 
 
+def secret_of_variable(reference: Reference) -> str | None:
+    """Return the secret at a reference to a variable, or None; for a block, too, which a server would be asked for."""
+    return variable(reference.name) if reference.source is SecretSource.ENV else None
+
+
 async def _secret(settings: Settings, reference: Reference) -> str | None:
     if reference.source is SecretSource.ENV:
-        return variable(reference.name)
+        return secret_of_variable(reference)
     return await _block(reference.name, settings)
 
 
