@@ -7,7 +7,7 @@ from functools import partial
 import psutil
 
 from crawler.core.http import Reference, SecretSource
-from crawler.errors import StackFailed
+from crawler.errors import BadInput, StackFailed
 from crawler.local.children import noted
 from crawler.local.parts import worker_note
 from crawler.local.stack import is_without_worker, server_in_use
@@ -41,6 +41,19 @@ def lacking_in_worker(settings: Settings, reference: Reference) -> str:
     if own is not None and its.get(name, own) != own:
         return f"the running stack was started with another {name}: {again}"
     return ""
+
+
+def why_missing(settings: Settings, reference: Reference) -> str:
+    """Why a secret that a variable holds may not be found by whoever crawls, and what to do; empty where it is."""
+    try:
+        is_here = secret_of_variable(reference) is not None
+    except BadInput as error:  # its file cannot be read
+        return str(error)
+    has_worker = noted(worker_note(settings.home.resolve())) is not None  # whose variables count
+    if is_here or has_worker or reference.source is not SecretSource.ENV:
+        return lacking_in_worker(settings, reference)
+    name = reference.name
+    return f"{name} is not set here: set it, or {name}{SUFFIX}, where you crawl; until then nothing is fetched"
 
 
 def secret_of_variable(reference: Reference) -> str | None:
