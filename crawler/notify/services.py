@@ -83,6 +83,11 @@ def send(url: str, *, subject: str, text: str, allow_private: bool) -> str:
     log = logging.getLogger("apprise")
     log.handlers, log.propagate, log.disabled = [heard], False, False
     log.setLevel(logging.WARNING)
+    redirects = _refuse_redirects()
+    refused = guard_sockets(allow_private=allow_private)
+    os.environ["NETRC"] = os.devnull  # credentials of other programs are for nobody here
+    if not allow_private:
+        os.environ["NO_PROXY"] = "*"  # a proxy would reach what is not checked here
     found = _service(url)
     if isinstance(found, str):
         return found
@@ -90,11 +95,7 @@ def send(url: str, *, subject: str, text: str, allow_private: bool) -> str:
         found.notify_format = apprise.NotifyFormat.TEXT
     if found.overflow_mode == apprise.OverflowMode.UPSTREAM:  # what is too long for a service is sent in parts
         found.overflow_mode = apprise.OverflowMode.SPLIT
-    redirects = _refuse_redirects()
-    refused = guard_sockets(allow_private=allow_private)
-    if not allow_private:
-        os.environ["NO_PROXY"] = "*"  # a proxy would reach what is not checked here
-    if found.notify(body=text, title=subject, body_format=apprise.NotifyFormat.TEXT):
+    if found.notify(body=text, title=subject, body_format=apprise.NotifyFormat.TEXT) and not redirects:
         return ""
     for why in (*refused, *redirects):
         return why
@@ -108,7 +109,8 @@ def _refuse_redirects() -> list[str]:
     def get_redirect_target(_: object, response: requests.Response) -> None:
         if response.is_redirect:
             seen.append(
-                f"it redirects (status {response.status_code}), and redirects are not followed: name its last address"
+                f"it redirects (status {response.status_code}), and redirects are not followed: "
+                "use the address that it leads to"
             )
 
     setattr(requests.Session, "get_redirect_target", get_redirect_target)  # noqa: B010 - it replaces a method

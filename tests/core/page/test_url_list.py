@@ -114,15 +114,15 @@ TIMES += ["2026-11-20 12:30:00 {}", "2026-11-20T12:30:00{}", "20.11.2026 12:30:0
 
 
 @pytest.mark.parametrize("written", TIMES)
-@pytest.mark.parametrize("zone", ZONES)
-def test_a_zone_is_read_right_or_the_interval_holds_all_that_it_may_mean(written: str, zone: str) -> None:
-    if written.endswith("2026") and "/" in zone:
-        pytest.skip("a city stands behind the year")
-    least, most = (timedelta(hours=hours) for hours in ZONES[zone])
-    found = date_of(written.format(zone))
+def test_a_zone_is_read_right_or_the_interval_holds_all_that_it_may_mean(written: str) -> None:
+    at, exact = datetime(2026, 11, 20, 12, 30, tzinfo=UTC), SECOND if ":00" in written else MINUTE
+    zones = {zone: hours for zone, hours in ZONES.items() if not (written.endswith("2026") and "/" in zone)}
+    found = {zone: date_of(written.format(zone)) for zone in zones}
 
-    at = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
-    assert found == ListDate(at - most, most - least + (SECOND if ":00" in written else MINUTE))
+    assert found == {
+        zone: ListDate(at - timedelta(hours=most), timedelta(hours=most - least) + exact)
+        for zone, (least, most) in zones.items()
+    }
 
 
 @pytest.mark.parametrize("written", ["20 Nov 2026 12:30 +99:00", "2026 blog", "2026-11-20 draft", "at 12:30 or so"])
