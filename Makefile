@@ -4,6 +4,7 @@ URL ?=
 ARGS ?=
 TESTS ?=
 EXTRAS ?=
+PACKAGES ?=
 JOBS ?= 2
 BIN := .venv/bin
 
@@ -11,7 +12,7 @@ BIN := .venv/bin
 export RECRAWL_HOME ?= $(CURDIR)/.recrawl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-extras setup-test setup-bench setup-docs crawl test check format docs bench bench-change soak lock release up down clean
+.PHONY: help setup setup-extras setup-plugins setup-test setup-bench setup-docs crawl test check format docs bench bench-change soak lock release up down clean
 
 help: ## list what can be made
 	@echo "make TARGET, where TARGET is one of:"
@@ -26,6 +27,11 @@ setup-test: ## install what tests and checks need as well
 setup-extras: setup ## add what some commands need, once more after an upgrade: EXTRAS=mcp,parquet
 	@$(if $(EXTRAS),,$(error Say which: make setup-extras EXTRAS=mcp,parquet))
 	@.cache/tools/bin/python -m pip --python $(BIN)/python install --quiet --require-hashes --no-deps $(EXTRA_LOCKS)
+
+setup-plugins: setup ## add plugins, once more after an upgrade: PACKAGES=docs/examples/recrawl-example-plugins
+	@$(if $(PACKAGES),,$(error Say which, as pip names them: make setup-plugins PACKAGES="my-package path/to/another"))
+	@.cache/tools/bin/python -m pip --python $(BIN)/python install --quiet $(PACKAGES)
+	@$(BIN)/recrawl plugins
 
 COMMA := ,
 EXTRA_LOCKS = $(patsubst %,-r requirements-%.lock,$(subst $(COMMA), ,$(EXTRAS)))

@@ -196,6 +196,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pydantic_settings": ("crawler/settings.py",),
     "pypdfium2": ("crawler/core/page/pdf.py",),
     "re2": ("crawler/core/http/expressions.py",),
+    "requests": ("crawler/notify/services.py",),  # by which apprise sends
     "resiliparse": ("crawler/core/page/charset.py",),
     "rich": ("crawler/cli/",),
     "selectolax": (

@@ -134,8 +134,8 @@ def _writer(
                 from crawler.export.parquet import Parquet
             except ImportError as error:
                 raise CrawlerError(
-                    "Parquet needs pyarrow: pip install 'recrawl[parquet]' (in a checkout: make setup-extras"
-                    " EXTRAS=parquet; for an image: --build-arg EXTRAS=parquet)"
+                    "Parquet needs pyarrow, which is not installed: make setup-extras EXTRAS=parquet installs it in a"
+                    " checkout; build an image with --build-arg EXTRAS=parquet"
                 ) from error
             return Parquet(to, in_chunks=in_chunks)
         case Format.MARKDOWN:

@@ -7,7 +7,7 @@ from functools import partial
 import psutil
 
 from crawler.core.http import Reference, SecretSource
-from crawler.errors import StackFailed
+from crawler.errors import BadInput, StackFailed
 from crawler.local.children import noted
 from crawler.local.parts import worker_note
 from crawler.local.stack import is_without_worker, server_in_use
@@ -43,9 +43,27 @@ def lacking_in_worker(settings: Settings, reference: Reference) -> str:
     return ""
 
 
+def why_missing(settings: Settings, reference: Reference) -> str:
+    """Why a secret that a variable holds may not be found by whoever crawls, and what to do; empty where it is."""
+    try:
+        is_here = secret_of_variable(reference) is not None
+    except BadInput as error:  # its file cannot be read
+        return str(error)
+    has_worker = noted(worker_note(settings.home.resolve())) is not None  # whose variables count
+    if is_here or has_worker or reference.source is not SecretSource.ENV:
+        return lacking_in_worker(settings, reference)
+    name = reference.name
+    return f"{name} is not set here: set it, or {name}{SUFFIX}, where you crawl; until then nothing is fetched"
+
+
+def secret_of_variable(reference: Reference) -> str | None:
+    """Return the secret at a reference to a variable, or None; for a block, too, which a server would be asked for."""
+    return variable(reference.name) if reference.source is SecretSource.ENV else None
+
+
 async def _secret(settings: Settings, reference: Reference) -> str | None:
     if reference.source is SecretSource.ENV:
-        return variable(reference.name)
+        return secret_of_variable(reference)
     return await _block(reference.name, settings)
 
 

@@ -10,6 +10,7 @@ from crawler.notify.atom import AtomScope, atom_feed
 from crawler.notify.context import Delivered, DeliveryContext, open_context
 from crawler.notify.delivery import deliver, keep_delivering
 from crawler.notify.one_subscription import send_test
+from crawler.notify.payload import keys_of
 from crawler.notify.seals import may_run, not_run_here
 from crawler.notify.target import checked_target, sealed_text
 from crawler.notify.wording import headline
@@ -23,6 +24,7 @@ __all__ = [
     "deliver",
     "headline",
     "keep_delivering",
+    "keys_of",
     "may_run",
     "not_run_here",
     "open_context",

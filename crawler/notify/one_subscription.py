@@ -58,21 +58,18 @@ async def _send_due(
         while may_go_on() and not subscription.wish.times.is_quiet(context.now()):
             try:
                 message = await _next(context, subscription)
+                if message is None:
+                    break
+                if sender is None:
+                    sender = await stack.enter_async_context(await _sender(context, subscription))
             except TargetLacking as error:
                 await _wait_for_target(context, subscription, str(error), done)
                 break
-            if message is None:
-                break
-            try:
-                if sender is None:
-                    sender = await stack.enter_async_context(await _sender(context, subscription))
-                parts = parts_of(message, most_bytes=subscription.most_bytes) if sender.is_bounded else []
-                if len(parts) > 1:
-                    await subscriptions.split(context.db, message, parts, at=context.now())
-                    continue
-                outcome = await sender.send(message, at=context.real_now(), most_bytes=subscription.most_bytes)
-            except TargetLacking as error:
-                outcome = DeliveryOutcome(str(error))
+            parts = parts_of(message, most_bytes=subscription.most_bytes) if sender.is_bounded else []
+            if len(parts) > 1:
+                await subscriptions.split(context.db, message, parts, at=context.now())
+                continue
+            outcome = await sender.send(message, at=context.real_now(), most_bytes=subscription.most_bytes)
             bound = lower_bound(subscription, outcome)
             if bound is not None:
                 log.warning("message.too_large", extra={"subscription": subscription.id, "bound_bytes": bound})
@@ -88,7 +85,8 @@ async def _send_due(
 async def _next(context: DeliveryContext, subscription: Subscription) -> Message | None:
     """The message that is to be sent next. New ones are made when all that were made were sent.
 
-    Raises TargetLacking where nobody can say whether the target is one that gets a message for each change.
+    Raises TargetLacking where nobody can say whether the target is one that gets a message for each change, and where
+    the key to sign with is missing.
     """
     now = context.now()
     found = await subscriptions.next_message(context.db, subscription.id, at=now)
@@ -97,6 +95,7 @@ async def _next(context: DeliveryContext, subscription: Subscription) -> Message
     if not await subscriptions.is_due(context.db, subscription.id, at=now):
         return None  # before the target is looked up, which may ask a Prefect server
     kind = (await found_target(subscription.wish.target, context.find_secret)).kind
+    await _signing_key(context, subscription)  # no message grows old while it is missing
     is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # nobody wants a mail for each page
     made = await subscriptions.make_messages(
         context.db,
@@ -110,7 +109,7 @@ async def _next(context: DeliveryContext, subscription: Subscription) -> Message
 
 
 async def _wait_for_target(context: DeliveryContext, subscription: Subscription, why: str, done: Delivered) -> None:
-    """Leave changes as they are until their target is known; it is looked for ever more seldom."""
+    """Leave changes as they are until target and signing key are known; they are looked for ever more seldom."""
     now = context.now()
     log.info("target.lacking", extra={"subscription": subscription.id, "why": why})
     done.failed[subscription.id] = why
@@ -121,11 +120,7 @@ async def _wait_for_target(context: DeliveryContext, subscription: Subscription,
 async def _sender(context: DeliveryContext, subscription: Subscription) -> TargetSender:
     wish = subscription.wish
     target = await found_target(wish.target, context.find_secret)
-    key = await secret_at(parse_reference(wish.secret), context.find_secret) if wish.secret else None
-    try:
-        _ = keys_of(key) if key is not None else ()
-    except ValueError as error:
-        raise TargetLacking(f"{wish.secret} holds {error}") from error
+    key = await _signing_key(context, subscription)
     return TargetSender(
         target,
         user_agent=context.user_agent,
@@ -135,6 +130,19 @@ async def _sender(context: DeliveryContext, subscription: Subscription) -> Targe
         # A user's program has a Python of its own, if any, and no use for the modules of ours.
         environment=os.environ if target.kind is TargetKind.COMMAND else child_environment({}),
     )
+
+
+async def _signing_key(context: DeliveryContext, subscription: Subscription) -> str | None:
+    """Return what messages are signed with; None where they are not. Raises TargetLacking where it cannot be used."""
+    secret = subscription.wish.secret
+    if not secret:
+        return None
+    key = await secret_at(parse_reference(secret), context.find_secret)
+    try:
+        _ = keys_of(key)
+    except ValueError as error:
+        raise TargetLacking(f"{secret} holds {error}") from error
+    return key
 
 
 async def _noted(

@@ -11,7 +11,9 @@ from typing import Any
 from crawler.store.report import FeedItem
 from crawler.store.subscriptions import Message
 
-KEY_PREFIX = "whsec_"  # what follows is the key in base64; anything else is the key itself
+KEY_PREFIX = "whsec_"  # may stand before a key in base64
+LEAST_KEY_BYTES = 24  # Standard Webhooks 1.0, "Signature scheme"; so that no password is taken for base64
+HOW_TO_MAKE = "Make one with: openssl rand -base64 32"
 SIGNATURE = "v1"
 
 
@@ -98,25 +100,30 @@ def headers_of_webhook(token: str, body: bytes, *, key: str | None, at: datetime
 
 
 def keys_of(secret: str) -> list[bytes]:
-    """The keys that a secret means: one as it stands, or those marked as base64, with spaces between.
+    """Return the keys that a secret holds, with spaces between, as the libraries of Standard Webhooks read them.
 
-    ValueError, a sentence for a person, where nobody could check what it signs.
+    Each is base64, padded or not, with or without whsec_ before it. ValueError, a sentence for a person, where it is
+    something else: a receiver with such a library could not check what it signs.
     """
     parts = secret.split()
-    if any(part.startswith(KEY_PREFIX) for part in parts):
-        return [_key_bytes(part) for part in parts]
     if not parts:
         raise ValueError("no key: anybody could sign with nothing")
-    return [secret.encode()]
+    return [_key_bytes(part) for part in parts]
 
 
 def _key_bytes(key: str) -> bytes:
-    if not key.startswith(KEY_PREFIX):
-        raise ValueError(f"a key without {KEY_PREFIX} beside one with it: of several keys each needs it")
+    text = key.removeprefix(KEY_PREFIX)
+    has_prefix = text != key
     try:
-        found = base64.b64decode(key.removeprefix(KEY_PREFIX), validate=True)
+        found = base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True)
     except binascii.Error:
-        raise ValueError(f"a key that is no base64 after {KEY_PREFIX}") from None
+        where = f" after {KEY_PREFIX}" if has_prefix else f": Standard Webhooks has keys in base64. {HOW_TO_MAKE}"
+        raise ValueError(f"a key that is no base64{where}") from None
     if not found:
         raise ValueError(f"no key after {KEY_PREFIX}: anybody could sign with nothing")
+    if not has_prefix and len(found) < LEAST_KEY_BYTES:
+        raise ValueError(
+            f"a key of {len(found)} bytes in base64, or a password; Standard Webhooks wants {LEAST_KEY_BYTES} at least."
+            f" {HOW_TO_MAKE}"
+        )
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, assert_never
 
 from crawler.notify.payload import body_of, headers_of_webhook
 from crawler.notify.processes import command_line, run
-from crawler.notify.target import NotifyTarget, TargetKind
+from crawler.notify.target import NotifyTarget, TargetKind, with_next_step
 from crawler.notify.wording import calling_nobody, headline, text_of
 from crawler.store.subscriptions import Message
 
@@ -80,17 +80,18 @@ class TargetSender:
 
     async def send(self, message: Message, *, at: datetime, most_bytes: int) -> DeliveryOutcome:
         """Send a message. at: the time that its receiver is told.  most_bytes: of a body, as in body_of."""
-        subject = headline(message.changes)
-        said = calling_nobody(f"{subject}\n\n{text_of(message.changes)}")
+        subject = calling_nobody(headline(message.changes))
+        said = f"{subject}\n\n{calling_nobody(text_of(message.changes))}"
         body = body_of(message, text=said, most_bytes=most_bytes)
         match self._target.kind:
             case TargetKind.WEBHOOK:
                 return await self._post(str(message.token), body, at=at)
             case TargetKind.SERVICE:
-                text = text_of(message.changes, origin=self._origin)
+                text = calling_nobody(text_of(message.changes, origin=self._origin))
                 given = {"url": self._target.address, "subject": subject, "text": text}
+                whole = json.dumps({**given, "allow_private": self._allow_private})
                 words = [sys.executable, "-m", "crawler.notify.services"]
-                return await self._run(words, json.dumps(given).encode(), deadline=SERVICE_DEADLINE)
+                return await self._run(words, whole.encode(), deadline=SERVICE_DEADLINE)
             case TargetKind.COMMAND:
                 return await self._run(command_line(self._target.address), body, deadline=COMMAND_DEADLINE)
             case _:
@@ -103,7 +104,7 @@ class TargetSender:
         if posted.status is not None and 200 <= posted.status <= 299:
             return DeliveryOutcome("")
         return DeliveryOutcome(
-            posted.detail,
+            with_next_step(posted.detail),
             is_messages_fault=posted.status in MESSAGES_FAULT,
             retry_after=posted.retry_after,
             date=posted.date,
@@ -112,4 +113,4 @@ class TargetSender:
 
     async def _run(self, words: list[str], given: bytes, *, deadline: timedelta) -> DeliveryOutcome:
         ended = await run(words, given, deadline=deadline, environment=self._environment)
-        return DeliveryOutcome(ended.why_not)
+        return DeliveryOutcome(with_next_step(ended.why_not))

@@ -24,6 +24,8 @@ SECRET_PARAMETERS = frozenset(
     )
 )
 MOST_CHARS = 4000
+LOCALHOST = "localhost"  # leads to this machine everywhere (RFC 6761, 6.3)
+NEXT_STEP = "; if the receiver is yours, add the subscription with --allow-private"
 HOW = "name the place where all of it stands: env:NAME for a variable, or block:NAME for a Prefect secret block"
 FORMS = "an https address, an apprise address such as mailto://..., command:PROGRAM, env:NAME or block:NAME"
 
@@ -51,8 +53,11 @@ class TargetLacking(Exception):
     """A target cannot be used as things are; the message tells no secret."""
 
 
-def checked_target(text: str) -> str:
-    """A target as it is stored. Raises BadInput for one that cannot be used, or that shows a secret."""
+def checked_target(text: str, *, allow_private: bool = False) -> str:
+    """A target as it is stored. Raises BadInput for one that cannot be used, or that shows a secret.
+
+    allow_private: as in WebhookClient. A name that leads to an address is judged when a message is sent.
+    """
     text = text.strip()
     if not text or len(text) > MOST_CHARS or not text.isprintable():
         raise BadInput(f"a target is {FORMS}")
@@ -67,9 +72,12 @@ def checked_target(text: str) -> str:
     if "@" in _authority(text):
         raise BadInput(f"a secret is not typed here: {HOW}")
     if target.kind is TargetKind.SERVICE:
-        _refuse_service(text)
+        hosts = _hosts_of_service(text)
     else:
         _refuse_secret_hook(text)
+        hosts = (urlsplit(text).hostname or "",)
+    for host in hosts:
+        _refuse_host(host, allow_private=allow_private)
     return text
 
 
@@ -134,12 +142,16 @@ def _refuse_secret_hook(text: str) -> None:
     """Refuse the address of a hook that is a secret itself: who has one of Slack or Discord may write there."""
     from crawler.notify.services import standing_of  # as below
 
-    named = {name.lower() for name, _ in parse_qsl(urlsplit(text).query, keep_blank_values=True)}
-    if named & SECRET_PARAMETERS or standing_of(text).has_secret:
+    split = urlsplit(text)
+    named = {name.lower() for name, _ in parse_qsl(split.query, keep_blank_values=True)}
+    # Without its parameters, too: one that a service refuses must not hide what the path is.
+    forms = {text, split._replace(query="").geturl()}
+    if named & SECRET_PARAMETERS or any(standing_of(each).has_secret for each in forms):
         raise BadInput(f"this address has a secret in it, and a secret is not typed here: {HOW}")
 
 
-def _refuse_service(text: str) -> None:
+def _hosts_of_service(text: str) -> tuple[str, ...]:
+    """The servers that the address of a service names. Raises BadInput for one that cannot be used."""
     from crawler.notify.services import standing_of  # it takes a third of a second
 
     standing = standing_of(text)
@@ -147,3 +159,22 @@ def _refuse_service(text: str) -> None:
         raise BadInput(standing.why_not)
     if standing.has_secret:
         raise BadInput(f"this address has a secret in it, and a secret is not typed here: {HOW}")
+    return standing.hosts
+
+
+def _refuse_host(host: str, *, allow_private: bool) -> None:
+    """Raise BadInput for an IP address, or a name of this machine, that messages may not go to."""
+    from crawler.web import NOT_AN_ADDRESS, refusal  # as above
+
+    host = host.strip("[]").rstrip(".").lower()
+    is_here = host == LOCALHOST or host.endswith(f".{LOCALHOST}")
+    why = refusal("127.0.0.1" if is_here else host, allow_private=allow_private)
+    if why is not None and why != NOT_AN_ADDRESS:
+        raise BadInput(with_next_step(f"nothing is sent to {host}, since it is {why}"))
+
+
+def with_next_step(why_not: str) -> str:
+    """Why a message cannot be sent, with what to do about it where that is known."""
+    from crawler.web import PRIVATE  # as above
+
+    return f"{why_not}{NEXT_STEP}" if why_not.endswith(PRIVATE) else why_not

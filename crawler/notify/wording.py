@@ -43,9 +43,23 @@ COUNTED = {
     EventKind.LET_GO: "asked for again",
     EventKind.HINT: "said to have changed",
 }
-# What chat services take for a call to everybody, or for a link with another text (docs.slack.dev, "Formatting text for
-# app surfaces"; docs.mattermost.com, "Mention people"): no stranger's page may write either.
-_CALLS = re.compile("(?<=<)(?=[!@#]|[a-z]+:)|(?<=@)(?=(?:all|channel|here|everyone)\\b)", re.IGNORECASE)
+# What chat services take for a call to somebody, or for a link with another text; no stranger's page may write either.
+# Sources: docs.slack.dev, "Formatting text for app surfaces"; docs.mattermost.com, "Mention people"; the message
+# references of Discord, Google Chat, Feishu, Kook, Jira and Zulip. apprise 1.13 adds the `<` of Slack's forms where it
+# is missing (`!channel>`), and calls whoever stands behind an @ in what it sends to Discord.
+_CALLS = re.compile(
+    r"""
+      (?<=<) (?= [!@#&~] | [a-z][a-z0-9+.-]*: | users/ | at[\s>] )    # <!channel>, <@U1>, <https://a|b>, <users/all>
+    | (?<=(?<!\w)@) (?= \S )                                          # @everyone, @**all**, but not me@example.com
+    | (?<=@) (?= (?:all|channel|everyone|here|room)\b )               # me@everyone
+    | (?<=[!@]) (?= [^|\s]+ (?: [^\S\n]* \| [^\n]* )? (?:>|&gt;) )   # !channel>, U1@U2|name>
+    | (?<=:) (?= //[^|\s]+ [^\S\n]* \| [^\n]* (?:>|&gt;) )           # https://a|b>
+    | (?<=\() (?= (?:met|rol)\) )                                     # (met)all(met)
+    | (?<=\[) (?= ~ | CQ: )                                           # [~name], [CQ:at,qq=all]
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_URL = re.compile(r"(\bhttps?://[^\s<>|/?#]*)([^\s<>|]*)", re.IGNORECASE)
 WORD_JOINER = "\u2060"  # is not seen, and breaks no line
 TEST_SUBJECT = "recrawl: a test"
 TEST_TEXT = "This is a test. Changes will be told here; nothing has changed now."
@@ -103,8 +117,9 @@ def printable(text: str) -> str:
 
 
 def calling_nobody(text: str) -> str:
-    """A text for chat services, in which nothing that a page says calls anybody."""
-    return _CALLS.sub(WORD_JOINER, text)
+    """Return a text in which nothing that a page says calls anybody in a chat, and whose URLs lead where they did."""
+    with_safe_urls = _URL.sub(lambda url: url[1] + url[2].replace("@", "%40"), text)  # the same URL (RFC 3986, 3.3)
+    return _CALLS.sub(WORD_JOINER, with_safe_urls)
 
 
 def _lines(change: Content, *, origin: str | None) -> Iterator[str]:

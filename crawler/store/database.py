@@ -58,6 +58,15 @@ class Database:
             raise StoreUnavailable(f"the database does not answer: {one_line(error)}") from error
         except psycopg.errors.InsufficientPrivilege as error:
             raise CrawlerError(f"the database refuses: {one_line(error)}") from error
+        except psycopg.errors.NumericValueOutOfRange as error:
+            raise BadInput(
+                f"a number is beyond what the database holds ({one_line(error)}): use another one"
+            ) from error
+        except psycopg.DataError as error:
+            if "NUL" not in str(error):
+                raise
+            # The driver refuses a text with a NUL before it asks the server: who typed a parameter made it up.
+            raise BadInput(f"a text cannot be looked for ({one_line(error)}): leave that character out") from error
 
 
 def one_line(error: BaseException) -> str:

@@ -2,15 +2,27 @@
 
 `Http` sends one GET or HEAD with all sizes, times and addresses bounded (`guard` checks each address when it
 connects) and answers with a value, never an exception of the web. `DomainCookies` is what one domain has it keep, a
-`Proxy` the way to it, `trust_of` whom it believes. `WebhookClient` sends messages to receivers that a user has named.
+`Proxy` the way to it, `trust_of` whom it believes. `WebhookClient` sends messages to receivers that a user has named;
+`guard_sockets` checks the addresses of a process whose libraries open their own sockets.
 Uses core alone; it never meets the store.
 """
 
 from crawler.web.cookies import DomainCookies
-from crawler.web.guard import refusal
+from crawler.web.guard import NOT_AN_ADDRESS, PRIVATE, refusal
 from crawler.web.http import Http
 from crawler.web.proxy import Proxy
+from crawler.web.sockets import guard_sockets
 from crawler.web.trust import trust_of
 from crawler.web.webhook import WebhookClient
 
-__all__ = ["DomainCookies", "Http", "Proxy", "WebhookClient", "refusal", "trust_of"]
+__all__ = [
+    "NOT_AN_ADDRESS",
+    "PRIVATE",
+    "DomainCookies",
+    "Http",
+    "Proxy",
+    "WebhookClient",
+    "guard_sockets",
+    "refusal",
+    "trust_of",
+]

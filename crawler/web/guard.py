@@ -14,6 +14,7 @@ Lookup = Callable[[str], Sequence[str]]  # a name's addresses; blocks; OSError i
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]
 
 NOT_AN_ADDRESS = "not an address"
+PRIVATE = "a private address"
 
 # Never asked, whatever the user said: no site lives there, but the credentials of cloud machines do (169.254.169.254
 # and the ones named below), and 0.0.0.0 is a second name of loopback. Source: IANA special-purpose registries.
@@ -77,7 +78,7 @@ def _refused(carried: IPv4Address | IPv6Address, *, allow_private: bool) -> str 
     if never:
         return "an address that nobody serves pages from"
     if private and not allow_private:
-        return "a private address"
+        return PRIVATE
     return None
 
 

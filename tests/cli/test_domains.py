@@ -49,6 +49,35 @@ def test_a_domain_is_registered_once(recrawl: Recrawl) -> None:
     assert "a.test is registered already" in done.complaint
 
 
+def test_a_private_site_that_is_known_is_not_asked_whether_it_may_be_asked(recrawl: Recrawl, site: Site) -> None:
+    recrawl("domains", "add", site.url, "--allow-private")
+    asked = list(site.asked)
+
+    done = recrawl("domains", "add", site.url)
+
+    assert done.code == 2
+    assert f"{site.name} is registered already: recrawl domains set {site.name} changes its settings" in done.complaint
+    assert site.asked == asked
+
+
+def test_a_secret_that_is_not_set_is_told_of_when_it_is_named(
+    recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_TEST", "a secret")
+    named = ("--header", "X-Key: env:KEY_OF_TEST", "--header", "X-Other: env:OTHER_OF_TEST")
+
+    added = recrawl("domains", "add", "a.test", *named)
+    changed = recrawl("domains", "set", "a.test", "--auth", "bearer env:TOKEN_OF_TEST")
+    again = recrawl("domains", "set", "a.test", "--weight", "2")
+
+    assert (added.code, changed.code, again.code) == (0, 0, 0)
+    assert "OTHER_OF_TEST is not set here: set it, or OTHER_OF_TEST_FILE, where you crawl" in added.err
+    assert "TOKEN_OF_TEST is not set here" in changed.err
+    assert "KEY_OF_TEST is not set" not in added.err
+    assert "OTHER_OF_TEST" not in changed.err
+    assert "OF_TEST" not in again.err
+
+
 def test_many_are_registered_from_a_file_and_the_bad_lines_are_named(recrawl: Recrawl, tmp_path: Path) -> None:
     file = tmp_path / "names.txt"
     file.write_text("# our sites\n\na.test\nhttps://b.test/docs/\nfile:///c\na.test\n", encoding="utf-8")

@@ -149,7 +149,7 @@ def test_dead_letters_are_listed_sent_once_more_or_forgotten(shop: Site, recrawl
 
 
 def test_a_subscription_is_removed_with_what_waits(recrawl: Recrawl, hook: Hook) -> None:
-    recrawl("notify", "add", hook.url)
+    recrawl("notify", "add", hook.url, "--allow-private")
 
     assert recrawl("notify", "remove", "1").code == 0
     assert recrawl("notify", "list").out == "Nobody is told of changes: recrawl notify add TARGET\n"
@@ -174,13 +174,21 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("env:X", "--quiet", "22"), "no quiet hours"),
     (("env:X", "--quiet", "22-07", "--zone", "Mars/Phobos"), "no time zone"),
     (("https://x.test/", "--secret", "hunter2"), "a secret is not typed here"),
+    (
+        ("https://x.test/", "--secret", "env:PASSWORD_OF_TEST"),
+        "env:PASSWORD_OF_TEST holds a key of 5 bytes in base64, or",
+    ),
+    (("http://127.0.0.1:8080/hook",), "127.0.0.1, since it is a private address; if the receiver is yours, add the"),
+    (("json://localhost/hook",), "localhost, since it is a private address; if the receiver is yours, add the"),
+    (("discord://4174216298/token?template=/etc/hunter2",), "the option template= would open a file"),
     (("https://x.test/hook?Token=hunter2",), "a secret is not typed here"),
     (("https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/hunter2hunter2hunter2aaa",), "a secret is not typed here"),
     (("https://discord.com/api/webhooks/4174216298/hunter2hunter2",), "a secret is not typed here"),
 ]
 
 
-def test_what_cannot_be_meant_is_told_in_a_line(recrawl: Recrawl) -> None:
+def test_what_cannot_be_meant_is_told_in_a_line(recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PASSWORD_OF_TEST", "hunter2")
     for arguments, why in WRONG:
         done = recrawl("notify", "add", *arguments)
         assert (done.code, done.out) == (2, ""), arguments
@@ -280,7 +288,7 @@ def test_what_the_worker_of_a_running_stack_does_not_know_is_said_at_once(
     worker = start(["sleep", "600"], environment={}, folder=tmp_path, log=log, note=note, facts={})
     try:
         monkeypatch.setenv("HOOK_OF_TEST", hook.url)  # as after `recrawl up`, in this shell
-        monkeypatch.setenv("KEY_OF_TEST", "a key of this shell")
+        monkeypatch.setenv("KEY_OF_TEST", "whsec_YSBrZXkgb2YgdGhpcyBzaGVsbA==")
         added = recrawl("notify", "add", "env:HOOK_OF_TEST", "--secret", "env:KEY_OF_TEST", "--allow-private")
         tried = recrawl("notify", "test", "1")
     finally:

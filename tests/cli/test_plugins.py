@@ -1,6 +1,7 @@
 """Plugins of an installed package, as a user has them: they run, and each is broken in turn."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,27 @@ def rewrite(packages: Path, module: str, before: str, after: str) -> None:
 
 def listed(found: Done) -> dict[str, dict[str, Any]]:
     return {each["url"]: each for each in found.json["pages"]}
+
+
+def test_the_command_of_the_docs_installs_a_plugin_into_an_environment_without_pip(tmp_path: Path) -> None:
+    written = (EXAMPLES.parents[1] / "extending.md").read_text()
+    (line,) = [each.partition("#")[0].strip() for each in written.splitlines() if each.startswith("make ")]
+    folder = tmp_path / "packages"
+    # As it stands there, but into a folder, and with the builder that is here: pip needs no index then.
+    options = {"PIP_TARGET": str(folder), "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONPATH": str(folder)}
+    done = subprocess.run(
+        ["sh", "-c", line],
+        cwd=EXAMPLES.parents[2],
+        env=os.environ | options,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "recrawl_example_plugins.papers:Papers" in done.stdout
+    assert (folder / "recrawl_example_plugins").is_dir()
 
 
 def test_the_examples_take_part_in_a_crawl(run: Run, site: Site, database_url: str) -> None:

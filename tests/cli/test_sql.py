@@ -33,6 +33,34 @@ def test_one_select_is_answered_for_people_and_for_programs(recrawl: Recrawl) ->
     assert empty.out == "one\n"
 
 
+TYPES = {
+    "date '2026-11-24'": "2026-11-24",
+    "time '12:30'": "12:30:00",
+    "timestamp '2026-11-24 12:30'": "2026-11-24T12:30:00",
+    "interval '90 min'": 5400.0,
+    "1.5::numeric": 1.5,
+    "avg(2)": 2,
+    "1e400::numeric": "1" + "0" * 400,
+    "'NaN'::float8": "nan",
+    "'Infinity'::numeric": "Infinity",
+    "'7f000001-0000-0000-0000-000000000000'::uuid": "7f000001-0000-0000-0000-000000000000",
+    "'127.0.0.1'::inet": "127.0.0.1",
+    "'\\x00ff'::bytea": "00ff",
+    "int4range(1, 5)": "[1, 5)",
+    "ARRAY[date '2026-11-24', NULL]": ["2026-11-24", None],
+    """'{"a": [1, null]}'::jsonb""": {"a": [1, None]},
+}
+
+
+def test_every_type_has_a_place_in_json(recrawl: Recrawl) -> None:
+    columns = ", ".join(f"{value} AS c{n}" for n, value in enumerate(TYPES))
+    found = recrawl("db", "sql", f"SELECT {columns}", "--json")
+
+    assert found.code == 0, found.err
+    assert dict(zip(TYPES, found.json["rows"][0].values(), strict=True)) == TYPES
+    assert "NaN" not in found.out
+
+
 def test_a_table_ends_where_it_is_long_and_csv_does_not(recrawl: Recrawl) -> None:
     many = "SELECT n FROM generate_series(1, 500) AS n"
 

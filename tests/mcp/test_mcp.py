@@ -105,6 +105,6 @@ def test_nobody_else_imports_it_and_without_the_sdk_it_says_what_to_install() ->
 
     assert done.returncode == 1
     assert done.stderr.strip() == (
-        "recrawl: recrawl mcp needs the SDK: pip install 'recrawl[mcp]' (in a checkout: make setup-extras EXTRAS=mcp;"
-        " for an image: --build-arg EXTRAS=mcp)"
+        "recrawl: recrawl mcp needs the MCP SDK, which is not installed: make setup-extras EXTRAS=mcp installs it in a"
+        " checkout; build an image with --build-arg EXTRAS=mcp"
     )

@@ -46,6 +46,28 @@ async def test_changes_wait_one_by_one_until_the_secret_is_there(db: Database) -
     assert (after.failures, after.last_error) == (0, "")
 
 
+@pytest.mark.parametrize("lacking", [{}, {"env:KEY": "hunter2"}], ids=["not there", "no base64"])
+async def test_changes_wait_until_the_key_to_sign_with_is_there(db: Database, lacking: dict[str, str]) -> None:
+    shop, key = Shop(), {"env:KEY": "whsec_YWJj"}
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        one = await subscribe(db, receiver.url, secret="env:KEY")
+        shop.day = 1
+        await look(db, domain, at=CHANGED)
+        failed = [(await tell(db, at=CHANGED + n * HOUR, secrets=lacking)).failed for n in range(100)]  # four days
+        (waiting,) = await subscriptions.states(db)
+        takes, receiver.answer = receiver.answer, lambda _: (503, "")
+        await tell(db, at=CHANGED + 101 * HOUR, secrets=key)
+        receiver.answer = takes
+        done = await tell(db, at=CHANGED + 103 * HOUR, secrets=key)
+        known = await changes_of(db)
+
+    assert all("env:KEY" in each[one.id] for each in failed)
+    assert (waiting.waiting, waiting.dead) == (6, 0)
+    assert (done.failed, sorted(told(receiver))) == ({}, known)
+
+
 async def test_a_secret_file_that_cannot_be_read_holds_up_no_other_subscription(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,25 +1,38 @@
 """The keys that a webhook's secret means, and secrets that mean none."""
 
+import base64
+
 import pytest
 
 from crawler.notify.payload import keys_of
+
+KEY = bytes(range(100, 132))
+ENCODED = base64.b64encode(KEY).decode()
 
 
 @pytest.mark.parametrize(
     ("secret", "keys"),
     [
-        ("plain words are one key", [b"plain words are one key"]),
         ("whsec_YWJj", [b"abc"]),
+        ("whsec_YWJjZA==", [b"abcd"]),
+        ("whsec_YWJjZA", [b"abcd"]),
+        (ENCODED, [KEY]),
+        (ENCODED.rstrip("="), [KEY]),
+        (f"{ENCODED} whsec_YWJj", [KEY, b"abc"]),
         (" whsec_YWJj\n", [b"abc"]),
         ("whsec_YWJj whsec_ZGVm", [b"abc", b"def"]),
     ],
 )
-def test_one_key_as_it_stands_or_those_that_are_marked(secret: str, keys: list[bytes]) -> None:
+def test_keys_are_base64_padded_or_not_with_a_prefix_or_without(secret: str, keys: list[bytes]) -> None:
     assert keys_of(secret) == keys
 
 
 @pytest.mark.parametrize(
-    "secret", ["", " ", "whsec_", "whsec_!!", "whsec_YWJj whsec_!!", "old whsec_YWJj", "whsec_YWJj,whsec_ZGVm"]
+    "secret",
+    [
+        *("", " ", "whsec_", "whsec_!!", "whsec_YWJj whsec_!!", "old whsec_YWJj", "whsec_YWJj,whsec_ZGVm"),
+        *("hunter2", "my secret password", "plain words, which are no base64 at all", "c2hvcnQ=", f"{ENCODED[:-2]}-_"),
+    ],
 )
 def test_a_secret_that_nobody_could_check_is_refused(secret: str) -> None:
     with pytest.raises(ValueError, match="key"):

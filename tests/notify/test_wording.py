@@ -38,9 +38,13 @@ def test_there_are_words_for_every_kind_of_change(kind: EventKind) -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("<!channel> and <@U123>", "<\u2060!channel> and <\u2060@U123>"),
-        ("<https://evil.test|your bank>", "<\u2060https://evil.test|your bank>"),
-        ("@channel, @ALL but not @alliance", "@\u2060channel, @\u2060ALL but not @alliance"),
+        ("<!channel> and <@U123>", "<\u2060!\u2060channel> and <\u2060@\u2060U123>"),
+        ("!channel> and U1@U2|name>", "!\u2060channel> and U1@\u2060U2|name>"),
+        ("<https://evil.test|your bank>", "<\u2060https:\u2060//evil.test|your bank>"),
+        ("@channel, @ALL and @alliance", "@\u2060channel, @\u2060ALL and @\u2060alliance"),
+        ("me@all, @**all**, <users/all>", "me@\u2060all, @\u2060**all**, <\u2060users/all>"),
+        ("https://me.test/@all?to=@here", "https://me.test/%40all?to=%40here"),
+        ("Great! See https://a.test/ > news", "Great! See https://a.test/ > news"),
         ("a < b, 3 <4, me@example.com", "a < b, 3 <4, me@example.com"),
     ],
 )

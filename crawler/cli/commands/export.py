@@ -14,7 +14,7 @@ def export(
         str, typer.Option("--format", metavar="FORMAT", help="jsonl, csv, parquet, markdown or warc.")
     ] = "jsonl",
     to: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="A file, or for markdown a folder; else stdout.")
+        Path | None, typer.Option(metavar="PATH", help="A file, or a folder for markdown, which needs it; else stdout.")
     ] = None,
     since: Annotated[
         int | None,

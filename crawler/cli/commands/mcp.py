@@ -23,8 +23,8 @@ def mcp(as_json: Json = False) -> int:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
         raise CrawlerError(
-            "recrawl mcp needs the SDK: pip install 'recrawl[mcp]' (in a checkout: make setup-extras EXTRAS=mcp; for an"
-            " image: --build-arg EXTRAS=mcp)"
+            "recrawl mcp needs the MCP SDK, which is not installed: make setup-extras EXTRAS=mcp installs it in a"
+            " checkout; build an image with --build-arg EXTRAS=mcp"
         ) from error
     serve()
     return DONE

@@ -66,7 +66,7 @@ def add(
         typer.Option(metavar="REFERENCE", help="Sign webhooks with the key at env:NAME or block:NAME."),
     ] = None,
     allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="The webhook is on this machine or in a private network.")
+        bool, typer.Option("--allow-private", help="The receiver is on this machine or in a private network.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -80,7 +80,7 @@ def add(
     Examples:
 
         recrawl notify add env:TELEGRAM --domain docs.example.com
-        recrawl notify add 'mailto://localhost?from=me@example.com&to=me@example.com' --kind new,gone --digest daily
+        recrawl notify add 'mailto://mail.example.com?from=me@example.com&to=me@example.com' --kind new,gone
         recrawl notify add https://ci.example.com/hook --secret env:HOOK_KEY --pattern /api/
         recrawl notify add env:MAIL --domain shop.example.com --pattern /kettle --place .price --below 40
         recrawl notify add 'command:/usr/local/bin/rebuild --now' --domain docs.example.com --quiet 22-07

@@ -41,7 +41,7 @@ def serve(
             print_json({"pages": address})
             sys.stdout.flush()  # whoever reads it does not wait for the end
         else:
-            sys.stdout.write(f"Look at it: {address}\n")
+            sys.stdout.write(f"Web UI, opens once: {address}\n")
             sys.stdout.flush()
             sys.stderr.write("Ctrl-C ends it\n")
 

@@ -24,10 +24,10 @@ def up(as_json: Json = False) -> int:
         print_json({"ui": running.ui_url, "api": running.api_url, "home": str(running.home), "pages": pages})
     else:
         if pages is not None:
-            say(f"Look at it: {pages}")
-        say(f"Its runs: {running.ui_url}")
+            say(f"Web UI, opens once: {pages}")
+        say(f"Prefect: {running.ui_url}")
         if running.api.auth is not None:
-            say("What their first page asks for: recrawl ui")
+            say("Prefect asks for a word: recrawl ui shows it")
     return DONE
 
 
@@ -69,17 +69,17 @@ def ui(as_json: Json = False) -> int:
     except StackFailed:
         if pages is None or as_json:
             raise
-        say(f"Your pages, once: {pages}")
+        say(f"Web UI, opens once: {pages}")
         remark("They are served by hand; no stack runs: recrawl up")
         return DONE
     if as_json:
         print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth, "pages": pages})
     else:
         if pages is not None:
-            say(f"Your pages, once: {pages}")
-        say(f"Look at it: {api.ui_url}")
+            say(f"Web UI, opens once: {pages}")
+        say(f"Prefect: {api.ui_url}")
         if api.auth is not None:
-            say(f"Log in with: {api.auth}")
+            say(f"Prefect asks for: {api.auth}")
     return DONE
 
 

@@ -6,16 +6,61 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)  # the web is no older: what is earlier says that nobody knows
-MAX_DATE_CHARS = 64
+MAX_DATE_CHARS = 80
 _SECOND, _MINUTE, _DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 _MONTH, _YEAR = timedelta(days=31), timedelta(days=366)
 _LONGEST_ZONE = timedelta(hours=14)
 
-_TIME = r"""(?: (?:\s*[Tt_,]\s*|\s+|{no_gap}) (?P<hour>\d\d?) :? (?P<minute>\d\d)
-              (?: :? (?P<second>\d\d) (?:[.,]\d+)? )?
-              \s* (?P<half>[AaPp]\.?[Mm]\.?)? )?
-            \s* (?P<zone>[Zz]|UTC|GMT|UT|[+\u2212-]\d\d?(?::?\d\d)?)? (?:\s*\[[\w/+-]+\])? $"""
-_SEPARATE, _JOINED = _TIME.format(no_gap=r"(?!)"), _TIME.format(no_gap="")
+# Hours that a zone's name is ahead of UTC; two where it has two meanings, or stands for summer and winter.
+# Sources: RFC 5322, 4.3 (North America), and the abbreviations of the IANA time zone database.
+_ZONES: dict[str, tuple[float, float]] = {
+    name: (hours[0], hours[-1])
+    for hours, names in (
+        ((0,), "Z UT UTC GMT WET"),
+        ((-11,), "SST"),
+        ((-10,), "HST"),
+        ((-9,), "AKST"),
+        ((-8,), "AKDT PST"),
+        ((-7,), "PDT MST"),
+        ((-6,), "MDT"),
+        ((-5,), "CDT EST COT PET"),
+        ((-4,), "EDT CLT VET"),
+        ((-3,), "ADT BRT ART CLST"),
+        ((-3.5,), "NST"),
+        ((-2.5,), "NDT"),
+        ((1,), "CET MEZ WEST WAT"),
+        ((2,), "CEST MESZ EET CAT SAST"),
+        ((3,), "EEST MSK EAT TRT"),
+        ((5,), "PKT UZT"),
+        ((7,), "ICT WIB"),
+        ((8,), "AWST HKT PHT SGT WITA"),
+        ((9,), "JST KST WIT"),
+        ((9.5,), "ACST"),
+        ((10,), "AEST"),
+        ((10.5,), "ACDT"),
+        ((11,), "AEDT"),
+        ((12,), "NZST"),
+        ((13,), "NZDT"),
+        ((-9, -8), "AKT"),
+        ((-8, -7), "PT"),
+        ((-7, -6), "MT"),
+        ((-6, -5), "CT"),
+        ((-5, -4), "ET"),
+        ((-6, 8), "CST"),  # America's or China's
+        ((-4, 3), "AST"),  # Atlantic or Arabia
+        ((1, 6), "BST"),  # British or Bangladesh
+        ((1, 5.5), "IST"),  # Irish, Israel's or India's
+    )
+    for name in names.split()
+}
+_ANYWHERE = (-12.0, 14.0)  # what a zone may be whose name nobody knows
+
+_CLOCK = r"(?P<hour>\d\d?) :? (?P<minute>\d\d) (?: :? (?P<second>\d\d) (?:[.,]\d+)? )?"
+_HALF = r"\s* (?P<half>[AaPp](?:\.[Mm]\.|[Mm])(?![A-Za-z]))?"
+_ZONE = r"\s* (?P<zone>(?:[A-Za-z]{1,5})?\s*(?:[+\u2212-]\d\d?(?::?\d\d)?)?)"
+_PLACE = r"\s* (?P<place>\[[\w/+-]+\]|\([^()]*\)|[A-Z][A-Za-z]+/[\w/+-]+)? \s*"
+_TIME = rf"(?: (?:\s*[Tt_,]\s*|\s+|{{no_gap}}) {_CLOCK} {_HALF} )? {_ZONE} {_PLACE} $"
+_SEPARATE, _JOINED = _TIME.replace("{no_gap}", "(?!)"), _TIME.replace("{no_gap}", "")
 _FORMS = tuple(
     re.compile(form, re.VERBOSE)
     for form in (
@@ -24,8 +69,14 @@ _FORMS = tuple(
         r"(?P<first>\d\d?) (?P<by>[./-]) (?P<other>\d\d?) (?P=by) (?P<year>\d{4})" + _SEPARATE,
     )
 )
+# As at the end of: Nov 24, 2026 at 3:00 PM PT; Tue Nov 24 12:00:00 CET 2026; Tue Nov 24 12:00:00 2026 +0100 (CET)
+_WITH_COLONS = _CLOCK.replace(":?", ":")
+_TIME_IN_WORDS = re.compile(
+    rf"\b {_WITH_COLONS} {_HALF} (?:\s+(?P<year>\d{{4}}))? {_ZONE} (?:\s+(?P<later>\d{{4}}))? {_PLACE} $", re.VERBOSE
+)
 _SINCE_1970 = re.compile(r"(\d{10})(?:\.\d+)?|(\d{13})")
-_HAS_TIME = re.compile(r"\d:\d\d")
+_HOURS_AND_MINUTES = re.compile(r"(\d\d?):?(\d\d)?$")
+_TIME_OF_DAY = re.compile(r"\d:\d\d")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
 
 
@@ -44,7 +95,8 @@ class ListDate:
 def date_of(text: str) -> ListDate | None:
     """The date that a text means, or None where it means none, or might mean two.
 
-    Without a zone it is UTC. With slashes the day comes first or second, as it must; where both could be, nobody knows.
+    Without a zone it is UTC; one with two meanings, or that nobody knows, makes the span longer. With slashes the day
+    comes first or second, as it must; where both could be, nobody knows.
     """
     text = text.strip().strip("\"'").strip()
     if not text or len(text) > MAX_DATE_CHARS:
@@ -77,31 +129,64 @@ def _date_from(parts: dict[str, str | None]) -> ListDate | None:
             return None  # on either side of an ocean it is another day
     at = datetime(int(parts["year"] or 0), int(month or 1), int(day or 1), tzinfo=UTC)
     if parts["hour"] is None:
-        return ListDate(at, _DAY if day else _MONTH if month else _YEAR)
-    hour = int(parts["hour"])
+        if _is_name(parts["zone"]):
+            return None  # a word, which need not be a zone
+        return _in_zone(at, _DAY if day else _MONTH if month else _YEAR, parts)
+    return _at_time(at, parts)
+
+
+def _at_time(day: datetime, parts: dict[str, str | None]) -> ListDate | None:
+    """The instant of a day that a time of day means, in its zone."""
+    hour = int(parts["hour"] or 0)
     if parts["half"]:
         hour = hour % 12 + (12 if parts["half"][0] in "pP" else 0)
     if hour > 24 or int(parts["minute"] or 0) > 59 or int(parts["second"] or 0) > 60:
         return None
-    at += timedelta(hours=hour, minutes=int(parts["minute"] or 0), seconds=int(parts["second"] or 0))
-    return ListDate(at - _offset(parts["zone"]), _SECOND if parts["second"] else _MINUTE)
+    at = day + timedelta(hours=hour, minutes=int(parts["minute"] or 0), seconds=int(parts["second"] or 0))
+    return _in_zone(at, _SECOND if parts["second"] else _MINUTE, parts)
 
 
-def _offset(zone: str | None) -> timedelta:
-    """What a zone is ahead of UTC."""
-    if zone is None or zone[0] not in "+-\u2212":
-        return timedelta(0)
-    digits = zone[1:].replace(":", "")
-    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
-    if offset > _LONGEST_ZONE:
-        raise ValueError(zone)
-    return offset if zone[0] == "+" else -offset
+def _in_zone(at: datetime, span: timedelta, parts: dict[str, str | None]) -> ListDate:
+    """What a wall clock's time means in UTC, by the zone that stands behind it."""
+    least, most = _offsets(parts["zone"] or "", has_place=bool(parts["place"]))
+    return ListDate(at - most, span + (most - least))
+
+
+def _offsets(zone: str, *, has_place: bool) -> tuple[timedelta, timedelta]:
+    """What a zone is ahead of UTC, at least and at most. has_place: the name of a city stands behind it.
+
+    A number counts, whatever name stands before it: GMT+2 is two hours ahead.
+    """
+    name = zone.rstrip("+-\u22120123456789:").rstrip()
+    number = zone.removeprefix(name).strip()
+    if number:
+        hours, minutes = _HOURS_AND_MINUTES.findall(number)[0]
+        offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
+        if offset > _LONGEST_ZONE:
+            raise ValueError(zone)
+        signed = offset if number[0] == "+" else -offset
+        return signed, signed
+    known = _ANYWHERE if name or has_place else (0.0, 0.0)
+    least, most = _ZONES.get(name.upper(), known)
+    return timedelta(hours=least), timedelta(hours=most)
+
+
+def _is_name(zone: str | None) -> bool:
+    return bool(zone) and (zone or "").strip("+-\u22120123456789: ").upper() not in {"", "Z", "UT", "UTC", "GMT"}
 
 
 def _words(text: str) -> ListDate | None:
     """A date with the name of a month: RFC 822, RFC 850, asctime, and what people write."""
-    has_time = _HAS_TIME.search(text) is not None
     text = _ORDINAL.sub("", text)
-    at = parsedate_to_datetime(text if has_time else f"{text} 00:00:00")
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    return ListDate(at, _SECOND if has_time else _DAY)
+    time = _TIME_IN_WORDS.search(text)
+    if time is None:
+        if _TIME_OF_DAY.search(text):
+            return None  # something else stands behind the time
+        return ListDate(_midnight(text), _DAY)
+    day = text[: time.start()].rstrip(" ,-T").removesuffix(" at").rstrip(" ,")
+    return _at_time(_midnight(f"{day} {time['year'] or time['later'] or ''}"), time.groupdict())
+
+
+def _midnight(day: str) -> datetime:
+    """The beginning of a day in words, UTC. Raises ValueError."""
+    return parsedate_to_datetime(f"{day.strip()} 00:00:00 +0000")

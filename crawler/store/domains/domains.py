@@ -121,7 +121,7 @@ async def register(
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # names are free or taken, no race
         taken = await _one_by_name(connection, [authority, *aliases])
         if taken is not None:
-            raise BadInput(f"{taken.authority} is registered already (recrawl domains show {taken.authority})")
+            raise registered_already(taken)
         values = _values(domain_settings) | {"authority": authority, "scheme": scheme, "at": at}
         row = await (await connection.execute(INSERT, values)).fetchone()
         assert row is not None
@@ -175,6 +175,12 @@ async def probed(db: Database, domain: Domain, *, delay: timedelta) -> None:
                 WHERE domain_id = %s""",
             (delay, domain.id),
         )
+
+
+def registered_already(domain: Domain) -> BadInput:
+    """Return the refusal to register a domain twice."""
+    name = domain.authority
+    return BadInput(f"{name} is registered already: recrawl domains set {name} changes its settings, crawl fetches it")
 
 
 async def find(db: Database, authority: Authority) -> Domain | None:

@@ -87,6 +87,49 @@ def test_a_date_knows_how_exact_it_is() -> None:
     assert month.end >= datetime(2026, 12, 1, tzinfo=UTC)
 
 
+MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
+ZONES = {  # hours that each is ahead of UTC, least and most
+    "+02:00": (2, 2),
+    "+0200": (2, 2),
+    "-03:30": (-3.5, -3.5),
+    "GMT+2": (2, 2),
+    "UTC-5": (-5, -5),
+    "GMT+05:30": (5.5, 5.5),
+    "GMT": (0, 0),
+    "Z": (0, 0),
+    "CET": (1, 1),
+    "cest": (2, 2),
+    "JST": (9, 9),
+    "EST": (-5, -5),
+    "PDT": (-7, -7),
+    "PT": (-8, -7),
+    "ET": (-5, -4),
+    "CST": (-6, 8),
+    "IST": (1, 5.5),
+    "XYZ": (-12, 14),
+    "Europe/Vienna": (-12, 14),
+}
+TIMES = ["Fri, 20 Nov 2026 12:30:00 {}", "Fri Nov 20 12:30:00 {} 2026", "Nov 20, 2026, 12:30:00 PM {}"]
+TIMES += ["2026-11-20 12:30:00 {}", "2026-11-20T12:30:00{}", "20.11.2026 12:30:00 {}", "20 November 2026 12:30 {}"]
+
+
+@pytest.mark.parametrize("written", TIMES)
+def test_a_zone_is_read_right_or_the_interval_holds_all_that_it_may_mean(written: str) -> None:
+    at, exact = datetime(2026, 11, 20, 12, 30, tzinfo=UTC), SECOND if ":00" in written else MINUTE
+    zones = {zone: hours for zone, hours in ZONES.items() if not (written.endswith("2026") and "/" in zone)}
+    found = {zone: date_of(written.format(zone)) for zone in zones}
+
+    assert found == {
+        zone: ListDate(at - timedelta(hours=most), timedelta(hours=most - least) + exact)
+        for zone, (least, most) in zones.items()
+    }
+
+
+@pytest.mark.parametrize("written", ["20 Nov 2026 12:30 +99:00", "2026 blog", "2026-11-20 draft", "at 12:30 or so"])
+def test_what_only_resembles_a_zone_is_no_date(written: str) -> None:
+    assert date_of(written) is None
+
+
 def test_equal_entries_have_one_digest_however_they_are_written() -> None:
     plain, other = urlset(loc("https://example.com/a")), urlset("\n" + loc("/a") + "<!-- today -->", namespace="")
     assert read(plain).digest == read(other).digest

@@ -77,7 +77,9 @@ def _form(asked: ExportAsked) -> Format:
         why = "chunks are of the newest version" if asked.chunks else f"{form} has one file for each page"
         raise BadInput(f"{why}: --versions is for rows and records of pages")
     if form.is_folder and asked.to is None:
-        raise BadInput(f"{form} is a folder of files: --to FOLDER")
+        raise BadInput(
+            f"{form} is a folder with a file for each page, which stdout cannot hold: name it with --to FOLDER"
+        )
     if asked.to is not None and asked.to.exists() and asked.to.is_dir() != form.is_folder:
         raise BadInput(f"{asked.to} is there and no folder" if form.is_folder else f"{asked.to} is a folder: --to FILE")
     if form.is_binary and asked.to is None and out().is_terminal:

@@ -24,7 +24,8 @@ from crawler.core.http import parse_reference, pattern_of, refusals_of
 from crawler.core.page import View
 from crawler.errors import BadInput
 from crawler.local.keys.entrance import command_seal
-from crawler.notify import checked_target, headline, sealed_text
+from crawler.local.secrets import secret_of_variable
+from crawler.notify import checked_target, headline, keys_of, sealed_text
 from crawler.register import domain_named
 from crawler.settings import settings
 from crawler.store import report, subscriptions
@@ -74,7 +75,7 @@ def add(asked: SubscriptionAsked, *, as_json: bool) -> int:
 
 def _wish(asked: SubscriptionAsked, domain: Domain | None) -> SubscriptionWish:
     """What was typed as a wish. Raises BadInput."""
-    target = checked_target(asked.target)
+    target = checked_target(asked.target, allow_private=asked.allow_private)
     sealed = sealed_text(target)
     try:
         condition = _condition(asked.conditions)
@@ -85,7 +86,7 @@ def _wish(asked: SubscriptionAsked, domain: Domain | None) -> SubscriptionWish:
         wish = SubscriptionWish(
             target=target,
             kinds=kinds_named(asked.kinds) if asked.kinds is not None else (OF_STANDING if condition else NEWS),
-            secret=str(parse_reference(asked.secret)) if asked.secret is not None else "",
+            secret=_checked_secret(asked.secret) if asked.secret is not None else "",
             seal=command_seal(settings().home.resolve())(sealed) if sealed else "",
             allow_private=asked.allow_private,
             domain_id=domain.id if domain is not None else None,
@@ -106,6 +107,17 @@ def _wish(asked: SubscriptionAsked, domain: Domain | None) -> SubscriptionWish:
     if condition is not None and condition.kind.is_of_number and not (wish.place or _is_watched(domain)):
         raise BadInput("which number of a page is meant? Name the piece that has it: --place SELECTOR")
     return wish
+
+
+def _checked_secret(text: str) -> str:
+    """Return a reference to a signing key as it is stored. Raises ValueError where the key is here and is none."""
+    reference = parse_reference(text)
+    key = secret_of_variable(reference)
+    try:
+        _ = keys_of(key) if key is not None else ()
+    except ValueError as error:
+        raise ValueError(f"{reference} holds {error}") from error
+    return str(reference)
 
 
 def _is_watched(domain: Domain | None) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import typer
 
 from crawler.app import Wait, why_not_now
-from crawler.cli.actions.domains.register import described
+from crawler.cli.actions.domains.register import described, remark_missing_secrets
 from crawler.cli.actions.domains.rules import shown_rule
 from crawler.cli.actions.upkeep.prune import shown_storage
 from crawler.cli.exits import DONE
@@ -165,6 +165,7 @@ def change(text: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetim
     if as_json:
         print_json(described(domain))
         return DONE
+    remark_missing_secrets(domain.settings, unless=before.settings)
     said = changed_settings(before, domain)
     say(f"{domain.authority} is changed" if said else f"{domain.authority} was so before: nothing is changed")
     for line in said:

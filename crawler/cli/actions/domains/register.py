@@ -16,9 +16,10 @@ from crawler.cli.values import shown_when
 from crawler.core.budget import opening
 from crawler.core.domain import Domain, hours_in, is_own_server
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Fetched
+from crawler.core.http import Fetched, authority_of
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
+from crawler.local.secrets import why_missing
 from crawler.plugins import require_policy
 from crawler.register import FoundDomain, RootProbe, charge, look_up, register, unasked, url_of
 from crawler.settings import settings
@@ -53,6 +54,7 @@ def add(
     if not many and len(results) == 1 and results[0].error:
         raise BadInput(results[0].error)
     _show_added(results, as_json=as_json)
+    remark_missing_secrets(settings_of(patch))
     return PROBLEM if any(result.domain is None for result in results) else DONE
 
 
@@ -64,17 +66,40 @@ async def register_all(
     Raises BadInput for settings that cannot be.
     """
     domain_settings = settings_of(patch)
+    known = {text: domain for text in texts if (domain := await _registered(db, text)) is not None}
+    unknown = [text for text in texts if text not in known]
     async with _roots(db, domain_settings, at=at) as roots:
         silent = why_unasked(domain_settings, at=at)
-        found = await _found(roots, texts, offline=offline, silent=silent, most=_most(domain_settings))
+        asked = await _found(roots, unknown, offline=offline, silent=silent, most=_most(domain_settings))
+    found = iter(asked)
     added = []
-    for text, what in zip(texts, found, strict=True):
+    for text in texts:
         try:
+            if text in known:
+                raise domains.registered_already(known[text])
+            what = next(found)
             domain = await _register(db, _or_raise(what), domain_settings, at=at)
             added.append(Added(text, domain, warning=_or_raise(what).warning))
         except BadInput as error:
             added.append(Added(text, None, error=str(error)))
     return added
+
+
+def remark_missing_secrets(domain_settings: DomainSettings, *, unless: DomainSettings | None = None) -> None:
+    """Say beside the answer which secrets of a domain are not there. unless: settings that named them before."""
+    before = unless.credentials.references if unless is not None else ()
+    for reference in domain_settings.credentials.references:
+        why = why_missing(settings(), reference) if reference not in before else ""
+        if why:
+            remark(f"recrawl: {why}")
+
+
+async def _registered(db: Database, text: str) -> Domain | None:
+    """Return the domain that was registered before by this name, which is not asked whether it may be asked."""
+    try:
+        return await domains.find(db, authority_of(url_of(text)))
+    except BadInput:
+        return None
 
 
 def _lines(source: str) -> list[str]:

@@ -3,6 +3,9 @@
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
+from datetime import timedelta
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -20,6 +23,7 @@ from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import Answered, ReaderRole
 
+MOST_JSON_DIGITS = 300  # of a number: readers of JSON make a double of it
 NOT_RUNNING = "the embedded Postgres is not running: recrawl up keeps it running; recrawl db shell starts it meanwhile"
 
 
@@ -61,10 +65,30 @@ def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: boo
 
     answered, rows = with_database(work)
     if as_json:
-        print_json({"columns": answered.columns, "rows": [dict(zip(answered.columns, r, strict=True)) for r in rows]})
+        plain = [dict(zip(answered.columns, map(_for_json, row), strict=True)) for row in rows]
+        print_json({"columns": answered.columns, "rows": plain})
     elif not as_csv:
         _show(answered, rows, top=top)
     return DONE
+
+
+def _for_json(value: Any) -> Any:
+    """Return a value of any type of Postgres as JSON has it: numbers as numbers, what JSON has no word for as text."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float() if isfinite(value):
+            return value
+        case Decimal() if value.is_finite() and abs(value.adjusted()) < MOST_JSON_DIGITS:
+            return int(value) if value == value.to_integral_value() else float(value)
+        case timedelta():
+            return value.total_seconds()
+        case list() | tuple():
+            return [_for_json(each) for each in value]
+        case dict():
+            return {name: _for_json(each) for name, each in value.items()}
+        case _:
+            return shown_value(value)
 
 
 def _show(answered: Answered, rows: list[Sequence[Any]], *, top: int) -> None:

@@ -1,0 +1,232 @@
+"""Services of apprise reach what webhooks may reach, and open no file; pages call nobody through them."""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+from apprise import Apprise, NotifyBase
+from apprise.plugins.discord import NotifyDiscord
+from apprise.plugins.slack import NotifySlack
+
+from crawler.crawl import child_environment
+from crawler.errors import BadInput
+from crawler.notify import checked_target
+from crawler.notify.processes import Ended, run
+from crawler.notify.wording import calling_nobody
+from crawler.store.database import Database
+from tests.crawl.crawls import DAY, START, answered, answering, register
+from tests.notify.receivers import first_look, look, subscribe, tell
+from tests.ports import next_port
+
+METADATA = "169.254.169.254"
+CALLS = (
+    "@everyone",
+    "@here",
+    "@channel",
+    "@all",
+    "@room",
+    "@somebody",
+    "<!channel>",
+    "!here>",
+    "<@U123>",
+    "<users/all>",
+)
+
+
+@dataclass(slots=True)
+class Sentinel(asyncio.DatagramProtocol):
+    """Takes TCP connections and datagrams on one loopback port, answers with a redirect, and logs all that comes."""
+
+    location: str = ""
+    log: list[bytes] = field(default_factory=list)
+    port: int = 0
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        self.log.append(data)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.log.append(b"")
+        with_head = await reader.readuntil(b"\r\n\r\n")
+        length = [line for line in with_head.decode().lower().split("\r\n") if line.startswith("content-length:")]
+        self.log[-1] = with_head + await reader.readexactly(int(length[0].partition(":")[2]) if length else 0)
+        status = f"307 X\r\nLocation: {self.location}" if self.location else "200 OK"
+        writer.write(f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok".encode())
+        await writer.drain()
+        writer.close()
+
+
+@asynccontextmanager
+async def sentinel(location: str = "") -> AsyncIterator[Sentinel]:
+    found = Sentinel(location, port=next_port())
+    server = await asyncio.start_server(found.serve, "127.0.0.1", found.port)
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: found, local_addr=("127.0.0.1", found.port)
+    )
+    try:
+        yield found
+    finally:
+        server.close()
+        transport.close()
+
+
+async def send(url: str, *, text: str = "told", allow_private: bool = False) -> Ended:
+    given = {"url": url, "subject": "a subject", "text": text, "allow_private": allow_private}
+    words = [sys.executable, "-m", "crawler.notify.services"]
+    deadline = timedelta(seconds=60)
+    return await run(words, json.dumps(given).encode(), deadline=deadline, environment=child_environment({}))
+
+
+INSIDE = [
+    "json://{host}:{port}/hook",
+    "xml://{host}:{port}/hook",
+    "form://{host}:{port}/hook",
+    "mailto://{host}:{port}?from=a@example.com&to=b@example.com",
+    "mailto://example.com?smtp={host}&from=a@example.com&to=b@example.com",
+    "rsyslog://{host}:{port}",
+    "irc://{host}:{port}/channel",
+    "gotify://{host}:{port}/token-of-ours",
+]
+
+
+@pytest.mark.parametrize("form", INSIDE, ids=[form.partition("{")[0] for form in INSIDE])
+async def test_a_service_reaches_no_private_address_unless_that_is_allowed(form: str) -> None:
+    async with sentinel() as inside:
+        # A name, where it is looked up by the library, and where it is looked up by the socket.
+        host = "localhost" if form.startswith(("xml", "irc")) else "127.0.0.1"
+        ended = await send(form.format(host=host, port=inside.port))
+
+        assert inside.log == []
+    assert ended.why_not.endswith("127.0.0.1 is a private address") or ended.why_not.endswith(
+        "::1 is a private address"
+    )
+
+
+async def test_a_service_inside_is_told_where_private_addresses_are_allowed() -> None:
+    async with sentinel() as inside:
+        sent = [
+            await send(f"{scheme}:{inside.port}", allow_private=True)
+            for scheme in ("json://127.0.0.1", "json://localhost", "rsyslog://localhost")
+        ]
+        metadata = await send(f"json://{METADATA}/latest", allow_private=True)
+
+    assert [ended.why_not for ended in sent] == ["", "", ""]
+    assert len(inside.log) == 3
+    assert f"{METADATA} is an address that nobody serves pages from" in metadata.why_not
+
+
+@pytest.mark.parametrize("form", ["json://127.0.0.1:{}/hook?redirect=yes", "gotify://127.0.0.1:{}/token-of-ours"])
+async def test_no_redirect_of_a_receiver_is_followed(form: str) -> None:
+    async with sentinel() as inside, sentinel(f"http://127.0.0.1:{inside.port}/admin") as receiver:
+        ended = await send(form.format(receiver.port), allow_private=True)
+
+    assert len(receiver.log) == 1
+    assert inside.log == []
+    assert "it redirects (status 307), and redirects are not followed" in ended.why_not
+
+
+async def test_environment_proxies_do_not_reach_what_may_not_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with sentinel() as proxy:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+        ended = await send("json://10.1.2.3/hook")
+
+    assert proxy.log == []
+    assert ended.why_not.endswith("10.1.2.3 is a private address")
+
+
+FILES = [
+    "fcm://project/token?keyfile=/etc/passwd",
+    "vapid://subscriber@example.com/?keyfile=/etc/passwd",
+    "vapid://subscriber@example.com/?subfile=/etc/passwd",
+    "mailto://example.com?from=a@example.com&to=b@example.com&pgp=yes&pgpkey=/etc/passwd",
+    "discord://1234/token?template=/etc/passwd",
+    "discord://1234/token?Template=file:///etc/passwd",
+    "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ?template=/etc/passwd",
+]
+
+
+@pytest.mark.parametrize("url", FILES, ids=range(len(FILES)))
+async def test_an_address_that_opens_a_file_is_refused_in_a_line(url: str) -> None:
+    why = "a secret is not typed here" if "subscriber@" in url else r"the option \w+= would open a file of this machine"
+    with pytest.raises(BadInput, match=why) as refused:
+        checked_target(url)
+    sent = await send(url)
+
+    assert "\n" not in str(refused.value)
+    assert "would open a file of this machine" in sent.why_not
+
+
+@pytest.mark.parametrize(
+    ("target", "is_curable"),
+    [
+        ("http://127.0.0.1/hook", True),
+        ("http://[::1]:8080/hook", True),
+        ("http://localhost./hook", True),
+        ("https://10.1.2.3/hook", True),
+        ("json://192.168.0.1/hook", True),
+        ("mailto://localhost?from=a@example.com&to=b@example.com", True),
+        ("mailto://example.com?smtp=10.0.0.1&from=a@example.com&to=b@example.com", True),
+        (f"http://{METADATA}/latest", False),
+        (f"json://{METADATA}/latest", False),
+    ],
+)
+def test_a_private_address_is_refused_when_it_is_added(target: str, is_curable: bool) -> None:
+    with pytest.raises(BadInput, match="nothing is sent to") as refused:
+        checked_target(target)
+
+    assert ("add the subscription with --allow-private" in str(refused.value)) is is_curable
+    if is_curable:
+        assert checked_target(target, allow_private=True) == target
+    else:
+        with pytest.raises(BadInput, match="nothing is sent to"):
+            checked_target(target, allow_private=True)
+
+
+@pytest.mark.parametrize("service", ["json://127.0.0.1:{}", "mmost://127.0.0.1:{}/3ccdd113474722377935511fc85d3dd4"])
+async def test_a_page_calls_nobody_through_a_service(db: Database, service: str) -> None:
+    said = ["nothing yet"]
+
+    def respond(target: str) -> bytes:
+        words = " ".join(said).replace("<", "&lt;")
+        body = f"<title>{words}</title><h1>Kettles</h1><p>We say {words} here.</p>"
+        return answered(200, body.encode()) if target == "/" else answered(404, b"")
+
+    async with sentinel() as receiver, answering(respond) as url:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, service.format(receiver.port))
+        said[:] = CALLS
+        await look(db, domain, at=START + DAY)
+        done = await tell(db, at=START + DAY)
+
+    assert done.failed == {}
+    (got,) = receiver.log
+    told = got.partition(b"\r\n\r\n")[2].decode().encode().decode("unicode_escape")
+    assert "somebody" in told
+    assert not [call for call in CALLS if call in told]
+
+
+@pytest.mark.parametrize("call", [*CALLS, "x!channel>", "a@U123>", "!here|all of you>", "https://evil.test|bank>"])
+async def test_apprise_makes_no_call_out_of_what_a_page_says(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = calling_nobody(f"Today it says {call} and no more")
+    async with sentinel() as receiver:
+        # The services' own code, with a server of ours in place of Slack's and of Discord's.
+        monkeypatch.setattr(NotifySlack, "webhook_url", f"http://127.0.0.1:{receiver.port}")
+        monkeypatch.setattr(NotifyDiscord, "notify_url", f"http://127.0.0.1:{receiver.port}")
+        for url in ("slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ", "discord://1234/token-of-ours"):
+            service = Apprise.instantiate(url)
+            assert isinstance(service, NotifyBase)
+            assert await asyncio.to_thread(service.notify, body=text, title="told")
+        bodies = [json.loads(got.partition(b"\r\n\r\n")[2]) for got in receiver.log]
+
+    slack_text = bodies[0]["attachments"][0]["text"]
+    # apprise adds < and > all the same, but no name of Slack's stands between them.
+    assert not re.search("<(?!\u2060|[!@]\u2060)", slack_text)
+    assert f"says {call}" not in slack_text
+    assert "allow_mentions" not in bodies[1]
+    assert call not in json.dumps(bodies[1], ensure_ascii=False)
