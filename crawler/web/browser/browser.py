@@ -13,9 +13,10 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from playwright.async_api import Browser as DrivenBrowser
 from playwright.async_api import BrowserContext, Dialog, Page, Playwright, async_playwright
@@ -26,7 +27,7 @@ from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderO
 from crawler.web.browser.find import BrowserMissing
 from crawler.web.browser.messages import AnswerRequest
 from crawler.web.browser.process import bind_memory, child_above, kill_tree, resident_bytes, tree_of
-from crawler.web.browser.proxy import LoopbackProxy
+from crawler.web.browser.proxy import LOGIN_URL, USERNAME, LoopbackProxy
 
 T = TypeVar("T")
 
@@ -51,6 +52,7 @@ FLAGS = (
 )
 NOWHERE = "http://127.0.0.1:9"  # what is outside of any tab's proxy is sent there: the discard port
 VIEWPORT = (1280, 900)
+MAX_CHALLENGES = 10  # each can add a password to the 20 that Chromium remembers, of which the proxy's is one
 MOST_URLS = 500  # that scripts name outside of the document
 
 
@@ -222,12 +224,18 @@ class Tab:
         self._running: _Running | None = None
         self._context: BrowserContext | None = None
         self._renders = 0  # in this context
+        self._challenges = 0  # that the proxy had passed on when the context logged in
         self._events: Counter[str] = Counter()  # of the page that is rendered
 
     @property
     def port(self) -> int:
         """The port of loopback at which its requests arrive."""
         return self._proxy.port
+
+    @property
+    def refusals(self) -> int:
+        """How many requests to its proxy did not show the password."""
+        return self._proxy.refusals
 
     async def render(self, url: Url, *, screenshot: bool = False) -> RenderOutcome:
         """The page as its scripts leave it. Never raises for what a page does."""
@@ -281,7 +289,9 @@ class Tab:
         """A context in a browser that runs, the one at hand or another."""
         running = await self._browser.running()
         if self._context is not None and (
-            running is not self._running or self._renders >= self._browser.limits.tab_renders
+            running is not self._running
+            or self._renders >= self._browser.limits.tab_renders
+            or self._proxy.challenges - self._challenges >= MAX_CHALLENGES
         ):
             await self.close()
         if self._context is None:
@@ -295,9 +305,29 @@ class Tab:
             )
             self._running, self._renders = running, 0
             running.tabs += 1
+            await self._log_in(self._context)
+            self._challenges = self._proxy.challenges
             await self._context.add_init_script(_script("prepare"))
             self._context.on("page", self._on_page)
         return self._context, running
+
+    async def _log_in(self, context: BrowserContext) -> None:
+        """Give the context the proxy's password, which it shows by itself from then on, its workers too.
+
+        Playwright's own credentials would pause each request of each page, and switch the cache off.
+        """
+        page = await context.new_page()
+        session = await context.new_cdp_session(page)
+        response = {"response": "ProvideCredentials", "username": USERNAME, "password": self._proxy.password}
+
+        async def resume(method: str, event: dict[str, Any], **how: object) -> None:
+            await _quietly(session.send(method, {"requestId": event["requestId"], **how}))
+
+        session.on("Fetch.requestPaused", partial(resume, "Fetch.continueRequest"))
+        session.on("Fetch.authRequired", partial(resume, "Fetch.continueWithAuth", authChallengeResponse=response))
+        await session.send("Fetch.enable", {"handleAuthRequests": True})
+        await page.goto(LOGIN_URL)
+        await page.close()
 
     async def _lose(self) -> None:
         """Give up the browser, which may not answer any more."""
