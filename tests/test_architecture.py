@@ -182,7 +182,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "mcp": ("crawler/mcp/",),
     "markupsafe": ("crawler/serve/",),
     "numpy": ("crawler/core/", "crawler/lab/"),
-    "playwright": ("crawler/web/browser/browser.py", "benchmarks/pages/rendering.py"),
+    "playwright": ("crawler/web/browser/browser.py", "crawler/web/browser/launch.py", "benchmarks/pages/rendering.py"),
     "prefect": ("flows/", "crawler/local/"),
     "prometheus_client": ("crawler/metrics/",),
     "psutil": ("crawler/local/", "crawler/metrics/processes.py"),
