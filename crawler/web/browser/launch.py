@@ -59,6 +59,9 @@ async def driver_running() -> AsyncIterator[Playwright]:
         raise DriverLost(str(error)) from error
     finally:
         _is_ours.reset(token)
+    # Nobody waits for this error once the driver runs, and asyncio would print it when the driver ends.
+    client = vars(manager)["_client"]
+    vars(client)["_transport"].on_error_future.add_done_callback(lambda lost: lost.cancelled() or lost.exception())
     try:
         yield driver
     finally:
