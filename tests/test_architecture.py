@@ -210,7 +210,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),
     "starlette": ("crawler/serve/app.py", "crawler/serve/api/"),
     "typer": ("crawler/cli/", "crawler/lab/cli/"),
-    "uvicorn": ("crawler/local/prefect/program.py", "crawler/serve/server.py"),
+    "uvicorn": ("crawler/local/prefect/program.py", "crawler/serve/connections.py", "crawler/serve/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/local/", "crawler/export/markdown.py"),
     "yarl": ("crawler/web/http.py", "crawler/web/cookies.py", "crawler/web/webhook.py"),
