@@ -4,15 +4,15 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
 import psutil
 
-from crawler.web.browser.process import resident_bytes, tree_of
+from crawler.web.browser.process import tree_of
 
 SAMPLE_S = 0.2  # between two looks at the memory; a look takes well under a millisecond
 
@@ -82,6 +82,15 @@ def measured(command: Sequence[str], environment: Mapping[str, str], *, folder: 
             file.seek(0)
             said.append(file.read())
     return Measured(process.returncode, began, ended, used.ru_utime + used.ru_stime, memory, *said)
+
+
+def resident_bytes(pids: Iterable[int]) -> int:
+    """Return the memory of these processes, what they share counted for each."""
+    total = 0
+    for pid in pids:
+        with suppress(psutil.Error):  # it is gone
+            total += psutil.Process(pid).memory_info().rss
+    return total
 
 
 @contextmanager

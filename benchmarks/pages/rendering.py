@@ -22,7 +22,7 @@ from time import monotonic
 
 from playwright.async_api import async_playwright
 
-from benchmarks.harness.command import cpu_of_tree, measured
+from benchmarks.harness.command import cpu_of_tree, measured, resident_bytes
 from benchmarks.harness.database import HOME, new_database
 from benchmarks.harness.table import table
 from crawler.core.http import ALLOW_ALL, Authority, Fetched, Relay, Relayed, Unreached, Url
@@ -30,7 +30,7 @@ from crawler.core.rendering import Rendered
 from crawler.crawl.rendering.page_requests import PageRequests, ScriptMemo
 from crawler.web import Http
 from crawler.web.browser import Browser, BrowserMissing, find_browser
-from crawler.web.browser.process import resident_bytes, tree_of
+from crawler.web.browser.process import tree_of
 from tests.crawl.corpus import CorpusError, unpacked
 from tests.crawl.static import StaticServer
 

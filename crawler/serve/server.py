@@ -21,6 +21,7 @@ from crawler.local.pages import USUAL_PORT, noted_as_serving
 from crawler.plugins import load
 from crawler.serve.access import Doorkeeper
 from crawler.serve.app import PageServer, application
+from crawler.serve.connections import BACKLOG, BoundedConnection
 from crawler.serve.counting import DomainCounter
 from crawler.serve.search_index import IndexKeeper
 from crawler.settings import Settings
@@ -60,6 +61,8 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
                 server = Uvicorn(
                     uvicorn.Config(
                         application(pages),
+                        http=BoundedConnection,
+                        backlog=BACKLOG,
                         log_level="warning",
                         access_log=False,
                         server_header=False,

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from crawler.demo.server import living_process
 from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains
+from crawler.store.database import Database
 from tests.crawl.crawls import rows
 from tests.flows.stage import ask, run_state, start_run
 from tests.flows.test_flows import in_database
@@ -49,6 +51,15 @@ def message_of(stack: Stack, deployment: str, **parameters: object) -> str:
     return str(found["state"]["message"])
 
 
+async def late_pages(db: Database, *, prefix: str, at: datetime) -> list[str]:
+    """The pages under a prefix that were not visited within two minutes."""
+    query = """
+        SELECT url FROM page JOIN frontier f USING (domain_id, key)
+         WHERE starts_with(url, %s) AND f.state = 'known' AND last_look_at NOT BETWEEN %s AND %s
+    """
+    return [row[0] for row in await rows(db, query, prefix, at, at + WITHIN)]
+
+
 @pytest.mark.soak
 def test_each_refresh_of_a_month_is_served_at_once_or_says_when(stack: Stack) -> None:
     chance = random.Random(30)
@@ -80,17 +91,7 @@ def test_each_refresh_of_a_month_is_served_at_once_or_says_when(stack: Stack) ->
                 )
                 prefix = "/" + chance.choice(known)[0].removeprefix(domain.root).rpartition("/")[0]
                 said = message_of(stack, "recrawl/recrawl", domain=name, prefix=prefix, at=at.isoformat())
-                late = in_database(
-                    stack,
-                    lambda db, prefix=prefix, at=at: rows(
-                        db,
-                        "SELECT url FROM page JOIN frontier f USING (domain_id, key)"
-                        " WHERE starts_with(url, %s) AND f.state = 'known' AND last_look_at NOT BETWEEN %s AND %s",
-                        domain.root + prefix[1:],
-                        at,
-                        at + WITHIN,
-                    ),
-                )
+                late = in_database(stack, partial(late_pages, prefix=f"{domain.root}{prefix[1:]}", at=at))
                 if not late:
                     served += 1
                     continue

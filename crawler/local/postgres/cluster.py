@@ -3,7 +3,9 @@
 Whoever comes second finds it running and uses it. Killed with -9, it recovers at the next start.
 """
 
+import logging
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +20,9 @@ from crawler.local.postgres.server import USER, launch, make_cluster, options, p
 from crawler.local.private import private_folder
 
 ANSWER_SECONDS = 60  # one that is not there refuses at once
+WATCH_SECONDS = 1  # between two looks at whether it still runs
+
+log = logging.getLogger("recrawl.postgres")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +98,42 @@ def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
 
 @contextmanager
 def borrowed_postgres(home: Path) -> Iterator[Cluster]:
-    """The Postgres of `home` for as long as the block runs; the last borrower stops it, unless it is to be kept."""
+    """The Postgres of `home` for as long as the block runs; the last borrower stops it, unless it is to be kept.
+
+    Where it ends meanwhile (killed by hand, or by a system without memory) it is started again, on the same port.
+    """
     try:
         with held(users_file(home), shared=True):
-            yield ensure_postgres(home)
+            cluster = ensure_postgres(home)
+            with restarting(cluster):
+                yield cluster
     finally:
         give_back(home)
+
+
+@contextmanager
+def restarting(cluster: Cluster) -> Iterator[None]:
+    """Start a server again that ends while the block runs. Programs wait on it, so this is a thread of its own."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(WATCH_SECONDS):
+            if serving(cluster.data) is not None:
+                continue
+            try:
+                started = ensure_postgres(cluster.home)
+            except StackFailed as error:  # as for want of space: perhaps there is some a moment later
+                log.warning("postgres.down", extra={"error": str(error)})
+            else:
+                log.warning("postgres.restarted", extra={"port": started.port})
+
+    watcher = threading.Thread(target=watch, name="postgres", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def keep_postgres(home: Path) -> Cluster:

@@ -2,31 +2,44 @@
 
 Playwright drives it; no address is ever asked by it (proxy.py). A page can crash, hang or fill its tab: that is a
 finding, and where the browser itself may have taken harm another takes its place, which takes a tenth of a second.
+While pages are rendered the memory of all its processes is watched, and what takes too much is ended.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from playwright.async_api import Browser as DrivenBrowser
-from playwright.async_api import BrowserContext, Dialog, Page, Playwright, async_playwright
+from playwright.async_api import BrowserContext, CDPSession, Dialog, Page, Playwright
 from playwright.async_api import Error as PlaywrightError
 
 from crawler.core.http import Url, normalise
 from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.web.browser.find import BrowserMissing
+from crawler.web.browser.launch import DriverLost, Sandbox, best_sandbox, driver_running, launch
 from crawler.web.browser.messages import AnswerRequest
-from crawler.web.browser.process import bind_memory, child_above, kill_tree, resident_bytes, tree_of
-from crawler.web.browser.proxy import LoopbackProxy
+from crawler.web.browser.process import (
+    bind_memory,
+    child_above,
+    is_renderer,
+    kill_tree,
+    memory_of,
+    tree_memory,
+    tree_of,
+)
+from crawler.web.browser.proxy import LOGIN_URL, USERNAME, LoopbackProxy
 
 T = TypeVar("T")
 
@@ -49,8 +62,12 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # names are looked up by us alone
     "--js-flags=--max-old-space-size=256",
 )
-NOWHERE = "http://127.0.0.1:9"  # what is outside of any tab's proxy is sent there: the discard port
+MEMORY_CHECK_SECONDS = 0.1  # a hostile page takes up to 2 GB a second
+IDLE_CHECK_SECONDS = 1
+REPLACE_SHARE = 0.7  # of its bound: a browser that holds more after a render is replaced, before its pages suffer
+STARTS = 2  # a browser or driver that ends while it starts is started once more
 VIEWPORT = (1280, 900)
+MAX_CHALLENGES = 10  # each can add a password to the 20 that Chromium remembers, of which the proxy's is one
 MOST_URLS = 500  # that scripts name outside of the document
 
 
@@ -61,8 +78,8 @@ class RenderLimits:
     longest: for one page, from its tab to its document.  quiet: how long nothing changes in a page that is done.
     settle: how long a page may take until then.  scrolls: windows that it is scrolled down.
     html_chars: of the document.  tabs: at a time, in all.  page_bytes: private memory of one process of the browser.
-    tree_bytes: of all of them; above it, or after most_renders, another browser takes its place.
-    tab_renders: after which a tab is opened anew.
+    tree_bytes: memory of all its processes, above which the page that takes the most is ended, or the browser.
+    most_renders: after which another browser takes its place.  tab_renders: after which a tab is opened anew.
     """
 
     longest: timedelta = timedelta(seconds=20)
@@ -72,7 +89,7 @@ class RenderLimits:
     html_chars: int = 8_000_000
     tabs: int = 4
     page_bytes: int = 1 << 30
-    tree_bytes: int = 1 << 30
+    tree_bytes: int = 3 << 29  # 1.5 GiB; four tabs of ordinary pages take a third of it
     most_renders: int = 500
     tab_renders: int = 50
 
@@ -82,15 +99,23 @@ RENDER_LIMITS = RenderLimits()
 
 @dataclass(eq=False)
 class _Running:
-    """A browser that runs. driver: the process that drives it.  stack: what ends both."""
+    """A browser that runs.
+
+    session: with the browser itself.  driver: the process that drives it.  stack: what ends both.
+    ended: processes that took too much memory.
+    """
 
     driven: DrivenBrowser
+    session: CDPSession
     pid: int | None
     driver: int | None
     stack: AsyncExitStack
     renders: int = 0
     tabs: int = 0  # that are open
+    pages: int = 0  # that are being rendered
     is_stale: bool = False  # no further tab is opened in it
+    is_above_bound: bool = False  # its processes took more memory than they may
+    ended: set[int] = field(default_factory=set)
 
 
 class Browser:
@@ -105,6 +130,7 @@ class Browser:
         self._all: list[_Running] = []  # with those that have tabs left
         self._starting = asyncio.Lock()
         self._turns = asyncio.Semaphore(limits.tabs)
+        self._is_warned = False  # that there is no sandbox
 
     async def __aenter__(self) -> Self:
         return self
@@ -151,7 +177,9 @@ class Browser:
     async def rendered(self, running: _Running) -> None:
         """Count a render, and let another browser take the place of one that has had enough."""
         running.renders += 1
-        is_large = running.pid is not None and resident_bytes(tree_of(running.pid)) > self.limits.tree_bytes
+        is_large = (
+            running.pid is not None and tree_memory(tree_of(running.pid)) > REPLACE_SHARE * self.limits.tree_bytes
+        )
         if is_large or running.renders >= self.limits.most_renders:
             running.is_stale = True
 
@@ -168,39 +196,59 @@ class Browser:
             kill_tree(running.pid)
 
     async def _start(self) -> _Running:
-        async with AsyncExitStack() as stack:
-            try:
-                playwright = await stack.enter_async_context(async_playwright())
-                driven = await self._launched(playwright)
-                stack.push_async_callback(_quietly, driven.close())
-                session = await driven.new_browser_cdp_session()
-                told = await session.send("SystemInfo.getProcessInfo")
-            except (PlaywrightError, OSError) as error:
-                raise BrowserMissing(f"{self.program} does not start: {_first_line(error)}") from error
-            pid = next((int(each["id"]) for each in told["processInfo"] if each["type"] == "browser"), None)
-            if pid is not None:
-                bind_memory(tree_of(pid), self.limits.page_bytes)
-            driver = None if pid is None else child_above(pid)
-            return _Running(driven=driven, pid=pid, driver=driver, stack=stack.pop_all())
+        for attempt in range(1, STARTS + 1):
+            async with AsyncExitStack() as stack:
+                try:
+                    driven = await self._launched(await stack.enter_async_context(driver_running()))
+                    stack.push_async_callback(_quietly, driven.close())
+                    session = await driven.new_browser_cdp_session()
+                    told = await session.send("SystemInfo.getProcessInfo")
+                except (DriverLost, PlaywrightError, OSError) as error:
+                    if attempt == STARTS:
+                        raise BrowserMissing(f"{self.program} does not start: {_first_line(error)}") from error
+                    continue
+                pid = next((int(each["id"]) for each in told["processInfo"] if each["type"] == "browser"), None)
+                driver = None if pid is None else child_above(pid)
+                running = _Running(driven=driven, session=session, pid=pid, driver=driver, stack=stack)
+                if pid is not None:
+                    bind_memory(tree_of(pid), self.limits.page_bytes)
+                    stack.callback(asyncio.create_task(self._watch_memory(running, pid), name="browser-memory").cancel)
+                running.stack = stack.pop_all()
+                return running
+        raise AssertionError
 
-    async def _launched(self, playwright: Playwright) -> DrivenBrowser:
-        async def launch(*, sandboxed: bool) -> DrivenBrowser:
-            return await playwright.chromium.launch(
-                executable_path=self.program,
-                args=FLAGS,
-                chromium_sandbox=sandboxed,
-                proxy={"server": NOWHERE, "bypass": "<-loopback>"},
-                handle_sigint=False,  # Ctrl-C ends the crawl first
-                handle_sigterm=False,
-                handle_sighup=False,
-            )
-
-        if _may_be_sandboxed():
-            try:
-                return await launch(sandboxed=True)
-            except PlaywrightError as error:
+    async def _launched(self, driver: Playwright) -> DrivenBrowser:
+        """Start the browser, in its sandbox if that can run here; if not, say so once."""
+        try:
+            return await launch(driver, self.program, FLAGS, best_sandbox())
+        except PlaywrightError as error:
+            driven = await launch(driver, self.program, FLAGS, Sandbox.NONE)
+            if not self._is_warned:
                 log.warning("browser.no_sandbox", extra={"error": _first_line(error)})
-        return await launch(sandboxed=False)
+                self._is_warned = True
+            return driven
+
+    async def _watch_memory(self, running: _Running, pid: int) -> None:
+        """End what makes the browser's processes take more memory than they may together, as long as it runs.
+
+        That is the largest process that runs pages, if it holds more than its share; if not, all of the browser.
+        """
+        share = self.limits.tree_bytes // (self.limits.tabs + 1)  # one for the processes that all pages use
+        while True:
+            await asyncio.sleep(MEMORY_CHECK_SECONDS if running.pages else IDLE_CHECK_SECONDS)
+            pids = [each for each in tree_of(pid) if each not in running.ended]
+            held_bytes = tree_memory(pids)
+            if held_bytes <= self.limits.tree_bytes:
+                continue
+            running.is_stale = running.is_above_bound = True
+            log.warning("browser.memory", extra={"bytes": held_bytes, "most": self.limits.tree_bytes})
+            largest = max(filter(is_renderer, pids), key=lambda each: memory_of(each)[0], default=pid)
+            if largest == pid or memory_of(largest)[0] <= share:
+                kill_tree(pid)
+                return
+            running.ended.add(largest)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(largest, signal.SIGKILL)
 
     async def _end(self, running: _Running) -> None:
         if running not in self._all:
@@ -222,12 +270,18 @@ class Tab:
         self._running: _Running | None = None
         self._context: BrowserContext | None = None
         self._renders = 0  # in this context
+        self._challenges = 0  # that the proxy had passed on when the context logged in
         self._events: Counter[str] = Counter()  # of the page that is rendered
 
     @property
     def port(self) -> int:
         """The port of loopback at which its requests arrive."""
         return self._proxy.port
+
+    @property
+    def refusals(self) -> int:
+        """How many requests to its proxy did not show the password."""
+        return self._proxy.refusals
 
     async def render(self, url: Url, *, screenshot: bool = False) -> RenderOutcome:
         """The page as its scripts leave it. Never raises for what a page does."""
@@ -242,7 +296,7 @@ class Tab:
     @property
     def _is_lost(self) -> bool:
         """Whether the browser has ended, and not only a page in it."""
-        return self._running is None or not self._running.driven.is_connected()
+        return self._running is None
 
     async def close(self) -> None:
         """Let go of the browser."""
@@ -267,11 +321,18 @@ class Tab:
         crashed = asyncio.Event()
         page.on("crash", lambda _: crashed.set())
         self._renders += 1
+        running.pages += 1
         try:
             outcome = await self._watched(page, url, crashed, screenshot=screenshot, began=began)
         finally:
+            running.pages -= 1
             is_closed = await _quietly(page.close())
-        if not is_closed or (isinstance(outcome, NotRendered) and outcome.reason is RenderFailure.HUNG):
+        reason = outcome.reason if isinstance(outcome, NotRendered) else None
+        if (
+            not is_closed
+            or reason is RenderFailure.HUNG
+            or (reason is RenderFailure.CRASHED and not await _quietly(running.session.send("Browser.getVersion")))
+        ):
             await self._lose()
         else:
             await self._browser.rendered(running)
@@ -281,7 +342,9 @@ class Tab:
         """A context in a browser that runs, the one at hand or another."""
         running = await self._browser.running()
         if self._context is not None and (
-            running is not self._running or self._renders >= self._browser.limits.tab_renders
+            running is not self._running
+            or self._renders >= self._browser.limits.tab_renders
+            or self._proxy.challenges - self._challenges >= MAX_CHALLENGES
         ):
             await self.close()
         if self._context is None:
@@ -295,9 +358,29 @@ class Tab:
             )
             self._running, self._renders = running, 0
             running.tabs += 1
+            await self._log_in(self._context)
+            self._challenges = self._proxy.challenges
             await self._context.add_init_script(_script("prepare"))
             self._context.on("page", self._on_page)
         return self._context, running
+
+    async def _log_in(self, context: BrowserContext) -> None:
+        """Give the context the proxy's password, which it shows by itself from then on, its workers too.
+
+        Playwright's own credentials would pause each request of each page, and switch the cache off.
+        """
+        page = await context.new_page()
+        session = await context.new_cdp_session(page)
+        response = {"response": "ProvideCredentials", "username": USERNAME, "password": self._proxy.password}
+
+        async def resume(method: str, event: dict[str, Any], **how: object) -> None:
+            await _quietly(session.send(method, {"requestId": event["requestId"], **how}))
+
+        session.on("Fetch.requestPaused", partial(resume, "Fetch.continueRequest"))
+        session.on("Fetch.authRequired", partial(resume, "Fetch.continueWithAuth", authChallengeResponse=response))
+        await session.send("Fetch.enable", {"handleAuthRequests": True})
+        await page.goto(LOGIN_URL)
+        await page.close()
 
     async def _lose(self) -> None:
         """Give up the browser, which may not answer any more."""
@@ -320,7 +403,10 @@ class Tab:
             if rendering.done():
                 return rendering.result()
             if crashed.is_set():
-                return NotRendered(RenderFailure.CRASHED, _since(began), "the tab crashed", refused=self._events)
+                detail = "the tab crashed"
+                if self._running is not None and self._running.is_above_bound:
+                    detail += f": the browser's processes took more than {self._browser.limits.tree_bytes:,} bytes"
+                return NotRendered(RenderFailure.CRASHED, _since(began), detail, refused=self._events)
             if self._proxy.in_flight:
                 return self._incomplete(began)
             detail = f"no answer within {self._browser.limits.longest.total_seconds():g} s"
@@ -418,11 +504,6 @@ def _failure(error: PlaywrightError) -> RenderFailure:
     if "Timeout" in said:
         return RenderFailure.HUNG
     return RenderFailure.NO_PAGE
-
-
-def _may_be_sandboxed() -> bool:
-    """Whether the browser can put its pages in a sandbox: never where root started it."""
-    return os.geteuid() != 0
 
 
 async def _quietly(doing: Awaitable[T]) -> bool:

@@ -4,10 +4,10 @@ import contextlib
 import os
 import resource
 import signal
+from collections.abc import Collection
 from pathlib import Path
 
 PROC = Path("/proc")
-_RESIDENT = 1  # column of statm, in pages
 
 
 def tree_of(pid: int) -> list[int]:
@@ -36,13 +36,32 @@ def child_above(pid: int) -> int | None:
     return pid
 
 
-def resident_bytes(pids: list[int]) -> int:
-    """Memory of these processes, what they share counted for each."""
-    total = 0
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            total += int((PROC / str(pid) / "statm").read_text(encoding="ascii").split()[_RESIDENT])
-    return total * resource.getpagesize()
+def memory_of(pid: int) -> tuple[int, int]:
+    """Return the memory of a process: bytes of its own, and of files that it shares. Both are 0 where it is gone.
+
+    What it shares without a file (shared buffers, pages of a parent before they are written to) counts as its own.
+    """
+    found = {"RssAnon": 0, "RssShmem": 0, "RssFile": 0}
+    with contextlib.suppress(OSError):
+        for line in (PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name in found:
+                found[name] = int(value.split()[0]) << 10
+    return found["RssAnon"] + found["RssShmem"], found["RssFile"]
+
+
+def tree_memory(pids: Collection[int]) -> int:
+    """Return the memory of a browser's processes in bytes; files, nearly all of them its program, count once."""
+    memory = [memory_of(pid) for pid in pids]
+    return sum(own for own, _ in memory) + max((shared for _, shared in memory), default=0)
+
+
+def is_renderer(pid: int) -> bool:
+    """Whether a process of the browser's runs the scripts of pages."""
+    try:
+        return b"--type=renderer" in (PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def bind_memory(pids: list[int], most_bytes: int) -> None:

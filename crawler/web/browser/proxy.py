@@ -3,14 +3,17 @@
 A page's requests are HTTP requests of ours in the end, whatever made them: redirects, frames, workers, fetch. So the
 proxy ends TLS itself (certificate.py), and what is no request that it can read (WebSockets, QUIC, anything else in a
 tunnel) finds a closed door. Each tab has a listener of its own, by which its requests are told from other tabs'.
+
+Every user of the machine can connect to the listener. A request is answered only if it carries the tab's password
+(Proxy-Authorization, RFC 9110, 11.7.1), which the browser alone is given (browser.py).
 """
 
 import asyncio
-import contextlib
-import os
+import hmac
+import secrets
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import h11
@@ -21,8 +24,15 @@ from crawler.web.browser.messages import HOP_BY_HOP, AnswerRequest, BrowserAnswe
 
 READ_BYTES = 64 << 10
 MOST_BODY_BYTES = 64 << 10  # of a request; none of ours has one
-SOCKETS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))  # each with the account that opened it
-_UID, _LOCAL = 7, 1  # columns
+USERNAME = "tab"
+LOGIN_URL = Url("http://recrawl.invalid/")  # answered by the proxy itself, with an empty page (RFC 6761, 6.4)
+HEAD_SECONDS = 10  # until the head of a request of a connection that has not shown the password is complete
+MAX_UNAUTHENTICATED = 64  # connections; beyond that the oldest is closed, so that other users cannot use up descriptors
+
+_CHALLENGE = (
+    b'HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="tab"\r\n'
+    b"Connection: close\r\nContent-Length: 0\r\n\r\n"
+)
 
 
 class _Origin(NamedTuple):
@@ -33,13 +43,20 @@ class _Origin(NamedTuple):
 
 
 class LoopbackProxy:
-    """A listener for the browser's requests. answer: of each of them.  in_flight: how many are being answered."""
+    """A listener for the browser's requests. answer: of each of them.  in_flight: how many are being answered.
+
+    password: what each request has to show.  refusals: how many requests did not show it.  challenges: how many
+    responses asked a page for a password of its own (401).
+    """
 
     def __init__(self, answer: AnswerRequest) -> None:
         self._answer = answer
-        self.in_flight = 0
+        self.in_flight = self.refusals = self.challenges = 0
         self.port = 0
+        self.password = secrets.token_urlsafe(32)
+        self._authorization = b"Basic " + b64encode(f"{USERNAME}:{self.password}".encode())
         self._connections: set[asyncio.Task[None]] = set()
+        self._unauthenticated: dict[asyncio.Task[None], None] = {}  # the oldest first
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator["LoopbackProxy"]:
@@ -55,57 +72,97 @@ class LoopbackProxy:
             await asyncio.gather(*self._connections, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+        task = _current_task()
         self._connections.add(task)
+        if len(self._unauthenticated) >= MAX_UNAUTHENTICATED:
+            oldest = next(iter(self._unauthenticated))
+            del self._unauthenticated[oldest]
+            oldest.cancel()
+        self._unauthenticated[task] = None
         try:
-            if _is_own_account(writer):
-                await self._converse(reader, writer, None)
+            await self._converse(reader, writer)
         except (OSError, ValueError, h11.ProtocolError, asyncio.CancelledError):
             pass  # the browser went away, said what is no HTTP, or the tab was closed
         finally:
             self._connections.discard(task)
+            self._unauthenticated.pop(task, None)
             writer.close()
 
-    async def _converse(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, origin: _Origin | None
-    ) -> None:
-        """Answer the requests of one connection. origin: of the tunnel that it is; None: a proxy's own connection."""
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection, each of which has to show the password."""
         connection = h11.Connection(h11.SERVER)
-        while True:
-            request = await _next_request(connection, reader)
-            if request is None:
-                return
-            if request.method == b"CONNECT" and origin is None:
-                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await writer.drain()
-                await writer.start_tls(server_context())
-                await self._converse(reader, writer, _Origin("https", request.target.decode("ascii")))
-                return
-            answer = await self._answered(request, origin)
-            if answer is None:
-                return
-            for event in _events(answer, is_head=request.method == b"HEAD"):
-                writer.write(connection.send(event) or b"")
-            await writer.drain()
-            if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
-                return
-            connection.start_next_cycle()
+        async with asyncio.timeout(HEAD_SECONDS) as head:
+            while True:
+                request = await _next_request(connection, reader)
+                if request is None:
+                    return
+                if not self._is_authorized(request):
+                    self.refusals += 1
+                    writer.write(_CHALLENGE)
+                    await writer.drain()
+                    return
+                head.reschedule(None)
+                self._unauthenticated.pop(_current_task(), None)
+                if request.method == b"CONNECT":
+                    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                    await writer.drain()
+                    await writer.start_tls(server_context())
+                    await self._converse_in_tunnel(reader, writer, _Origin("https", request.target.decode("ascii")))
+                    return
+                if b"://" not in request.target:
+                    return  # somebody takes this for a web server
+                url = Url(request.target.decode("ascii"))
+                answer = BrowserAnswer(200) if url == LOGIN_URL else await self._answered(request, url)
+                if not await _send(connection, writer, answer, request):
+                    return
 
-    async def _answered(self, request: h11.Request, origin: _Origin | None) -> BrowserAnswer | None:
-        target = request.target.decode("ascii")
-        if origin is not None:
-            url = f"{origin.scheme}://{origin.authority.removesuffix(':443')}{target}"
-        elif "://" in target:
-            url = target
-        else:
-            return None  # somebody takes this for a web server
-        headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in request.headers)
+    async def _converse_in_tunnel(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, origin: _Origin
+    ) -> None:
+        """Answer the requests of a tunnel. origin: where it leads."""
+        connection = h11.Connection(h11.SERVER)
+        while (request := await _next_request(connection, reader)) is not None and request.method != b"CONNECT":
+            target = request.target.decode("ascii")
+            url = Url(f"{origin.scheme}://{origin.authority.removesuffix(':443')}{target}")
+            if not await _send(connection, writer, await self._answered(request, url), request):
+                return
+
+    def _is_authorized(self, request: h11.Request) -> bool:
+        shown = next((value for name, value in request.headers if name == b"proxy-authorization"), b"")
+        return hmac.compare_digest(shown, self._authorization)
+
+    async def _answered(self, request: h11.Request, url: Url) -> BrowserAnswer:
+        headers = tuple(
+            (name.decode("ascii"), value.decode("latin-1"))
+            for name, value in request.headers
+            if name != b"proxy-authorization"
+        )
         self.in_flight += 1
         try:
-            return await self._answer(BrowserRequest(request.method.decode("ascii"), Url(url), headers))
+            answer = await self._answer(BrowserRequest(request.method.decode("ascii"), url, headers))
+            self.challenges += answer.status == 401
+            return answer
         finally:
             self.in_flight -= 1
+
+
+def _current_task() -> asyncio.Task[None]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+async def _send(
+    connection: h11.Connection, writer: asyncio.StreamWriter, answer: BrowserAnswer, request: h11.Request
+) -> bool:
+    """Send a response; return whether the connection takes another request."""
+    for event in _events(answer, is_head=request.method == b"HEAD"):
+        writer.write(connection.send(event) or b"")
+    await writer.drain()
+    if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
+        return False
+    connection.start_next_cycle()
+    return True
 
 
 async def _next_request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
@@ -143,21 +200,3 @@ def _events(answer: BrowserAnswer, *, is_head: bool) -> list[h11.Event]:
     start = h11.Response(status_code=answer.status, headers=headers, reason=b"")
     data = [] if bodiless or not answer.body else [h11.Data(data=answer.body)]
     return [start, *data, h11.EndOfMessage()]
-
-
-def _is_own_account(writer: asyncio.StreamWriter) -> bool:
-    """Whether a process of our own account is at the other end: nobody else of this machine asks the web by us.
-
-    Where the system does not tell, as on macOS, everybody may: a listener answers only for the page that a tab has.
-    """
-    peer = writer.get_extra_info("peername")
-    if not SOCKETS[0].exists():
-        return True
-    wanted = f":{peer[1]:04X}"
-    for table in SOCKETS:
-        with contextlib.suppress(OSError):
-            for line in table.read_text(encoding="ascii").splitlines()[1:]:
-                columns = line.split()
-                if columns[_LOCAL].endswith(wanted) and int(columns[_UID]) == os.getuid():
-                    return True
-    return False

@@ -177,18 +177,6 @@ async def test_no_process_is_left_of_a_browser_that_has_ended(browser: Browser) 
     assert not [pid for pid in pids if is_running(pid)]
 
 
-async def test_the_proxy_speaks_to_its_own_browser_and_is_no_web_server(browser: Browser) -> None:
-    site = Pages({"/": "<p>x"})
-    async with browser, browser.tab(site.answer) as tab:
-        reader, writer = await asyncio.open_connection("127.0.0.1", tab.port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        said = await reader.read()
-        writer.close()
-
-    assert said == b""
-    assert not site.asked
-
-
 KILLED = """
 import asyncio, sys
 from pathlib import Path

@@ -1,0 +1,174 @@
+"""The browser's processes: what they are told, what holds them, how much memory they take, and what their end costs."""
+
+import asyncio
+import logging
+import os
+import subprocess
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+
+from crawler.core.http import Url
+from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
+from crawler.web.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
+from crawler.web.browser.launch import KEPT_VARIABLES
+from tests.patience import PATIENCE_S
+
+SITE = "https://site.example"
+NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "true")
+
+
+def has_namespaces() -> bool:
+    return subprocess.run(NAMESPACE, check=False, capture_output=True).returncode == 0
+
+
+def status_of(process: psutil.Process) -> str:
+    return Path(f"/proc/{process.pid}/status").read_text()
+
+
+async def ordinary(_: BrowserRequest) -> BrowserAnswer:
+    return html("<p>x")
+
+
+def html(page: str) -> BrowserAnswer:
+    return BrowserAnswer(200, (("Content-Type", "text/html"),), page.encode())
+
+
+def processes() -> list[psutil.Process]:
+    """The drivers and browsers of this process."""
+    drivers = [each for each in psutil.Process().children() if "run-driver" in each.cmdline()]
+    return [each for driver in drivers for each in (driver, *driver.children(recursive=True))]
+
+
+def environments(found: Iterable[psutil.Process]) -> list[dict[str, str]]:
+    """What can be read: a process in its sandbox shows its environment to root alone."""
+    read = []
+    for each in found:
+        try:
+            read.append(each.environ())
+        except psutil.Error:
+            continue
+    return read
+
+
+async def test_the_driver_and_the_browser_see_no_secret_of_the_environment(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SITE_PASSWORD", "hunter2")
+    async with browser, browser.tab(ordinary) as tab:
+        await tab.render(Url(f"{SITE}/"))
+        seen = environments(processes())
+
+    assert len(seen) > 1
+    assert set(seen[0]) <= KEPT_VARIABLES  # of the driver; a renderer writes its command line over its environment
+    assert not any("hunter2" in value for each in seen for value in each.values())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary account may have a sandbox of another kind")
+@pytest.mark.skipif(not has_namespaces(), reason="this machine has no user namespaces")
+async def test_pages_are_in_a_sandbox_even_where_root_starts_the_browser(
+    browser: Browser, told: list[logging.LogRecord]
+) -> None:
+    statuses: list[str] = []
+
+    async def answer(request: BrowserRequest) -> BrowserAnswer:
+        if request.url.endswith("/fetched"):
+            statuses.extend(status_of(each) for each in processes() if "--type=renderer" in " ".join(each.cmdline()))
+        return html("<p>x<script>fetch('/fetched')</script>")
+
+    async with browser, browser.tab(answer) as tab:
+        await tab.render(Url(f"{SITE}/"))
+
+    assert statuses
+    for status in statuses:
+        assert "\nSeccomp:\t2\n" in status  # by a filter
+        assert "\nCapEff:\t0000000000000000\n" in status
+    assert "browser.no_sandbox" not in [each.message for each in told]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs unshare for the sandbox")
+async def test_a_browser_without_a_sandbox_says_so_once(
+    browser: Browser, told: list[logging.LogRecord], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # unshare is not to be had
+    browser.limits = RenderLimits(longest=timedelta(seconds=PATIENCE_S), most_renders=1)  # a browser for each page
+    async with browser, browser.tab(ordinary) as tab:
+        outcomes = [await tab.render(Url(f"{SITE}/{n}")) for n in range(2)]
+
+    assert all(isinstance(each, Rendered) for each in outcomes)
+    assert [each.message for each in told].count("browser.no_sandbox") == 1
+
+
+# As many bytes as a process is given, and then again and again.
+HOSTILE = """<p>x<script>
+const kept = [];
+const fill = () => { try { for (;;) kept.push(new Uint8Array(4e6).fill(kept.length)); } catch {} };
+fill();
+setInterval(fill, 10);
+</script>"""
+
+
+def unique_memory(found: Iterable[psutil.Process]) -> int:
+    """Bytes that processes take together; what they share is divided among them."""
+    total = 0
+    for each in found:
+        try:
+            total += each.memory_full_info().pss
+        except psutil.Error:
+            continue
+    return total
+
+
+@pytest.mark.timeout(300)
+async def test_four_hostile_tabs_stay_within_the_bound_of_the_tree_and_cost_no_other_page(browser: Browser) -> None:
+    browser.limits = RenderLimits(longest=timedelta(seconds=20), settle=timedelta(seconds=2))
+    peak_bytes = 0
+
+    async def answer(request: BrowserRequest) -> BrowserAnswer:
+        return html("<p>well" if request.url.endswith("/well") else HOSTILE)
+
+    async def render(n: int) -> tuple[RenderOutcome, RenderOutcome]:
+        async with browser.tab(answer) as tab:
+            return await tab.render(Url(f"{SITE}/{n}")), await tab.render(Url(f"{SITE}/well"))
+
+    async with browser:
+        rendering = asyncio.gather(*map(render, range(browser.limits.tabs)))
+        while not rendering.done():
+            peak_bytes = max(peak_bytes, await asyncio.to_thread(lambda: unique_memory(processes())))
+            await asyncio.sleep(0.05)
+        outcomes = await rendering
+
+    assert peak_bytes < 1.25 * browser.limits.tree_bytes
+    assert all(isinstance(after, Rendered) for _, after in outcomes)
+    findings = [first for first, _ in outcomes if isinstance(first, NotRendered)]
+    assert findings
+    assert {each.reason for each in findings} <= {RenderFailure.CRASHED, RenderFailure.HUNG}
+
+
+@pytest.mark.parametrize("at", ["start", "request"])
+async def test_a_driver_that_is_killed_costs_a_restart_and_no_page(browser: Browser, at: str) -> None:
+    killed: list[int] = []
+
+    def kill_driver() -> bool:
+        for each in psutil.Process().children():
+            if not killed and "run-driver" in each.cmdline():
+                killed.append(each.pid)
+                each.kill()
+        return bool(killed)
+
+    async def answer(_: BrowserRequest) -> BrowserAnswer:
+        if at == "request":
+            kill_driver()
+        return html("<p>well")
+
+    async with browser, browser.tab(answer) as tab:
+        rendering = asyncio.create_task(tab.render(Url(f"{SITE}/")))
+        while at == "start" and not kill_driver():
+            await asyncio.sleep(0.001)
+        outcome = await rendering
+
+    assert killed
+    assert isinstance(outcome, Rendered)
