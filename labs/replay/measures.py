@@ -14,7 +14,7 @@ from labs.replay.history import PageLife, SiteHistory
 PHASES = 8  # of visits in turn, over which their staleness is averaged
 SHOWN = frozenset({200, 304})  # statuses with which the server shows a page
 DEAD = frozenset({404, 410})
-ENDS_IN_S = 5.0  # a run ends so soon after its last request
+ENDS_IN_S = 10.0  # a run ends so soon after its last request
 SPARE = 2  # requests of a day that may be left while pages are unfetched
 WEEK = 7
 
