@@ -40,7 +40,7 @@ KEEP_SLOTS = """
  RETURNING a.address
 """
 # The ledger; when the next request is allowed; and of all that could be done next, what can be done first: a page that
-# was never fetched now, a known one when it is due.
+# was never fetched now, a known one when it is due. What counts here is what FRONTIER of hand_out reads.
 END = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
            greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(
@@ -48,8 +48,9 @@ END = """
                (SELECT min(due_at) FROM frontier WHERE domain_id = %(domain_id)s AND state = 'new'),
                CASE WHEN EXISTS (SELECT FROM frontier
                                   WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL
-                                    AND section NOT IN (SELECT no FROM prior WHERE domain_id = %(domain_id)s
-                                                           AND held_until IS NOT NULL))
+                                    AND (favoured OR wanted = 4 OR section NOT IN (
+                                        SELECT no FROM prior
+                                         WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL)))
                     THEN %(at)s END) AS wake_at
       FROM domain_state s
      WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
