@@ -10,7 +10,7 @@ import pytest
 from crawler.store.database import open_database
 from labs.replay.crawl import Plan, replay
 from labs.replay.history import PageLife, SiteHistory, opened_history
-from labs.replay.measures import figures_of, stale_days
+from labs.replay.measures import Figures, figures_of, stale_days
 from labs.replay.site import RecordedSite, Sitemap
 
 DAY_S = 86_400
@@ -93,17 +93,28 @@ def test_a_copy_is_stale_from_a_change_to_the_next_visit(
     assert stale_days(PageLife("p", 0.0, float("inf"), changes), visits, since=0.0, until=10.0) == days
 
 
-@pytest.mark.parametrize("runs_a_day", [2, 48])
-async def test_a_small_paced_budget_is_spent_without_a_lease_in_vain(
-    folder: Path, database_url: str, runs_a_day: int
-) -> None:
+async def replayed(folder: Path, database_url: str, plan: Plan) -> Figures:
     history = SiteHistory(folder)
-    plan = Plan(budget=4, days=7, runs_a_day=runs_a_day, sitemap=Sitemap.NONE, is_cold=True)
     async with open_database(database_url) as db:
-        found = figures_of(history, plan, await replay(db, history, plan, progress=lambda _: None))
+        return figures_of(history, plan, await replay(db, history, plan, progress=lambda _: None))
+
+
+async def test_a_small_paced_budget_is_spent_without_a_lease_in_vain(folder: Path, database_url: str) -> None:
+    plan = Plan(budget=4, days=7, runs_a_day=2, sitemap=Sitemap.NONE, is_cold=True)
+
+    found = await replayed(folder, database_url, plan)
 
     assert (found.late_runs, found.repeated_leases, found.short_days) == (0, 0, 0)
     assert found.used <= 1.0
     assert (found.discovery.found, found.deletion.events) == (1, 1)
     assert found.dead_links > 0
     assert found.recall == 1.0
+
+
+async def test_runs_that_find_little_to_do_end_and_the_budget_is_spent(folder: Path, database_url: str) -> None:
+    plan = Plan(budget=4, days=1, runs_a_day=24, sitemap=Sitemap.PLAIN, is_cold=True)
+
+    found = await replayed(folder, database_url, plan)
+
+    assert (found.late_runs, found.repeated_leases, found.short_days) == (0, 0, 0)
+    assert found.requests == 4
