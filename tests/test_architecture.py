@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OURS = ("crawler", "flows", "models", "migrations", "deployments", "tests", "benchmarks", "scripts")
+OURS = ("crawler", "flows", "models", "migrations", "deployments", "tests", "benchmarks", "labs", "scripts")
 
 PYTHON_PAGE = ROOT / "docs" / "python.md"
 
@@ -165,6 +165,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "flows": ("crawler",),
     "deployments": (),
     "benchmarks": ("crawler", "models", "flows", "benchmarks", "tests"),
+    "labs": ("crawler", "benchmarks.harness"),
     "scripts": (),
 }
 
@@ -181,10 +182,10 @@ DOORS: dict[str, tuple[str, ...]] = {
     "alembic": ("migrations/", "crawler/store/"),
     "apprise": ("crawler/notify/services.py",),
     "jinja2": ("crawler/serve/shown.py",),
-    "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/list_xml.py"),
+    "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/list_xml.py", "labs/replay/history.py"),
     "mcp": ("crawler/mcp/",),
     "markupsafe": ("crawler/serve/",),
-    "numpy": ("crawler/core/", "crawler/lab/"),
+    "numpy": ("crawler/core/", "crawler/lab/", "labs/"),
     "playwright": ("crawler/web/browser/browser.py", "crawler/web/browser/launch.py", "benchmarks/pages/rendering.py"),
     "prefect": ("flows/", "crawler/local/"),
     "prometheus_client": ("crawler/metrics/",),
@@ -240,7 +241,7 @@ def sources() -> tuple[Path, ...]:
 
 @cache
 def product_sources() -> tuple[Path, ...]:
-    return tuple(path for path in sources() if path.parts[0] not in {"benchmarks", "scripts"})
+    return tuple(path for path in sources() if path.parts[0] not in {"benchmarks", "labs", "scripts"})
 
 
 @cache

@@ -26,7 +26,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from crawler.core.domain import Hold
 from crawler.core.page_rules import PageRules
@@ -51,6 +51,8 @@ from crawler.crawl.visitor import Visitor
 from crawler.errors import StoreUnavailable
 from crawler.settings import Settings
 from crawler.store.claim import LeaseEnd
+
+IDLE_PAUSE = timedelta(minutes=1)  # of knowledge time, after a lease that made no request
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +133,21 @@ class LeaseCrawler:
         return LeaseEnd(
             self._budget.left_over(),
             wait=self._requester.pacer.wait,
-            not_before=self._budget.not_before,
+            not_before=self._not_before(),
             is_shared=self._settings.shared_budget.is_limited,
         )
+
+    def _not_before(self) -> datetime | None:
+        """Return the earliest time at which the domain is claimed again; None where its due times alone decide.
+
+        A lease that made no request though it might have does not wake the domain at once: the next one would find as
+        little. What is requested meanwhile comes by the inbox, which wakes the domain whatever this says.
+        """
+        not_before = self._budget.not_before
+        if self.stats.requests or not self._targets.is_dry or self._is_ending():
+            return not_before
+        rested = self._store.clock.now() + IDLE_PAUSE
+        return rested if not_before is None else max(not_before, rested)
 
     async def run(self) -> None:
         """Crawl until nothing is due, or the lease is to end."""

@@ -205,3 +205,21 @@ async def test_a_larger_budget_wakes_a_domain_that_had_spent_its_own(db: Databas
     after = await asked_on(db, living, 0, hours=[2], settings=AT_ONCE)
 
     assert (before, after) == ([20, 20], [20])
+
+
+async def test_a_lease_without_a_request_wakes_its_domain_a_minute_later_at_the_earliest(
+    db: Database, domain: Domain, living: LivingServer
+) -> None:
+    await crawl(db, at=START)
+    at = START + timedelta(minutes=1)
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE page SET failures = 1")  # so that the clock alone says when they are due
+        await connection.execute("UPDATE frontier SET due_at = %s", (at + timedelta(seconds=30),))
+        await connection.execute("UPDATE domain_state SET wake_at = %s", (at,))
+    living.journal.clear()
+
+    await crawl(db, at=at)
+
+    assert living.journal.counts.requests == 0
+    ((wake_at,),) = await rows(db, "SELECT wake_at FROM domain_state")
+    assert timedelta(minutes=1) <= wake_at - at < timedelta(minutes=2)

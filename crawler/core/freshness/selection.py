@@ -178,7 +178,8 @@ def select(
     """Select pages that are worth their price, by value over price; put the others off until they will be.
 
     slots: how many pages may be handed out.  discovery_share, refresh_share: shares of them guaranteed to new pages (at
-    any price) and to revisits (at the price) while there are any; the rest goes to the better score.
+    any price) and to revisits (at the price) while there are any; the rest goes to the better score, and what is left
+    over then to new pages. So none is chosen only where no page is new or due, however few the slots.
     slots_before: handed out so far, from any beginning, so that fractions of slots in small hand-outs add up.
     floor_left: visits below the price that the day's budget still holds; None: no bound.
     last_window: index of the first candidate of the last window that was read of the due index.
@@ -302,14 +303,16 @@ def _guaranteed(slots: int, slots_before: int, *, discovery_share: float, refres
 
 
 def _split(first: Floats, revisits: Floats, *, slots: int, least: tuple[int, int]) -> tuple[int, int]:
-    """The numbers of new and of known pages to hand out; both score arrays best first. least: guaranteed slots."""
+    """Return the numbers of new and of known pages to hand out; both score arrays best first. least: guaranteed slots.
+
+    A new page below its price takes a slot that nobody else needs: a paced slot that is left over may not come again.
+    """
     firsts = min(len(first), least[0], slots)
     again_least = min(len(revisits), least[1], slots - firsts)
     room = slots - firsts - again_least
     rest = np.concatenate([first[firsts:], revisits[again_least:]])
     is_first = np.arange(len(rest)) < len(first) - firsts
-    allowed = np.flatnonzero(~is_first | (rest >= WORTH))
-    taken = allowed[np.argsort(-rest[allowed], kind="stable")][:room]
+    taken = np.lexsort((-rest, is_first & (rest < WORTH)))[:room]
     more = int(is_first[taken].sum())
     return firsts + more, again_least + len(taken) - more
 

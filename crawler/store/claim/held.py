@@ -39,7 +39,8 @@ KEEP_SLOTS = """
      WHERE a.address = own.address AND s.domain_id = %(domain_id)s
  RETURNING a.address
 """
-# The ledger; when the next request is allowed; and when the first page is due: one that was never fetched always is.
+# The ledger; when the next request is allowed; and when the first page is due: one that was never fetched always is. What
+# counts here is what FRONTIER of hand_out reads.
 END = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
            greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(
@@ -47,8 +48,9 @@ END = """
                (SELECT min(due_at) FROM frontier WHERE domain_id = %(domain_id)s AND state = 'new'),
                CASE WHEN EXISTS (SELECT FROM frontier
                                   WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL
-                                    AND section NOT IN (SELECT no FROM prior WHERE domain_id = %(domain_id)s
-                                                           AND held_until IS NOT NULL))
+                                    AND (favoured OR wanted IN (1, 4) OR section NOT IN (
+                                        SELECT no FROM prior
+                                         WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL)))
                     THEN %(at)s END) AS due_at
       FROM domain_state s
      WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s

@@ -20,6 +20,7 @@ from crawler.store.partitions import count_if_outgrown
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,
+MIN_WINDOW = 30  # at least so many: a small budget grants one slot at a time, which finds what ten would find
 MOST_BESIDE = 100  # but no more than so many pages beside what is wanted: weighing costs as much as handing out
 
 PUT_OFF = """
@@ -99,11 +100,15 @@ async def preview(db: Database, domain: Domain, *, most: int, at: datetime, defa
 async def _best(
     connection: Connection, values: dict[str, Any], *, context: ScoringContext, defaults: Defaults
 ) -> tuple[ScoredRows, Selection]:
-    """Score the first candidates of both orders, then further windows of the due order as long as one yields pages."""
+    """Score the first candidates of both orders, then further windows of the due order as long as one yields pages.
+
+    While nothing is chosen, windows go on to the end of what is due: what is due wakes the domain, so it is selected
+    or put off.
+    """
     slots = values["most"]
     share_known = max(int(slots * defaults.refresh_share) - 2, 0)  # a single hand-out may give them two slots less
     window = {
-        "most": min(slots * WINDOW, slots + MOST_BESIDE),
+        "most": max(min(slots * WINDOW, slots + MOST_BESIDE), MIN_WINDOW),
         "most_new": slots,  # they are read in the order in which they are handed out
         "share_new": round(slots * defaults.discovery_share),
         "share_known": share_known,
@@ -121,9 +126,10 @@ async def _best(
         weighed += await score_head(connection, values | others, context)
         selection = _selected(weighed, values, context, defaults)
     for _ in range(MOST_WINDOWS - 1):
-        if weighed.end is None or not selection.further:
+        is_fruitless = not len(selection.chosen) and weighed.end is not None and weighed.end[0] <= values["at"]
+        if weighed.end is None or not (selection.further or is_fruitless):
             break
-        window |= _after(weighed.end)
+        window |= _after(weighed.end) | ({"most": MOST_OVERDUE} if is_fruitless else {})
         before = len(weighed.rows)
         weighed += await score_head(connection, values | window, context)
         selection = _selected(weighed, values, context, defaults, last_window=before)

@@ -166,8 +166,8 @@ EARLIEST_DUE = """
      CROSS JOIN LATERAL (
            SELECT f.key, coalesce(f.due_at, s.paced_until) AS due_at FROM frontier f
             WHERE f.domain_id = %(domain_id)s
-              AND (f.due_at IS NOT NULL OR f.section NOT IN (SELECT no FROM prior WHERE domain_id = %(domain_id)s
-                                                                AND held_until IS NOT NULL))
+              AND (f.due_at IS NOT NULL OR f.favoured OR f.wanted IN (1, 4) OR f.section NOT IN (
+                  SELECT no FROM prior WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL))
             ORDER BY 2, 1 LIMIT 1) x
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key
      WHERE s.domain_id = %(domain_id)s AND s.paced_until IS NOT NULL

@@ -389,6 +389,35 @@ def test_whatever_the_head_each_page_is_handed_out_or_put_off_or_waits(
         assert page.is_new or page.is_wanted or due
 
 
+@given(
+    candidates=candidates,
+    slots_before=st.integers(0, 100),
+    floor_left=st.none() | st.integers(0, 2),
+    discovery=st.floats(0, 0.5),
+    refresh=st.floats(0, 0.5),
+)
+def test_a_small_grant_is_left_over_only_where_no_page_waits(
+    candidates: list[Candidate], slots_before: int, floor_left: int | None, discovery: float, refresh: float
+) -> None:
+    """A domain is awake as long as a page is unfetched or due: one of them takes a single slot, too, at every turn."""
+    found = [
+        select(
+            head_in(candidates),
+            slots=slots,
+            discovery_share=discovery,
+            refresh_share=refresh,
+            slots_before=slots_before,
+            floor_left=floor_left,
+        )
+        for slots in (1, 2, 3)
+    ]
+
+    assert [len(each.chosen) for each in found] == [min(slots, len(found[-1].chosen)) for slots in (1, 2, 3)]
+    if not len(found[0].chosen):
+        put_off = set(found[0].later.tolist())
+        assert not [n for n, page in enumerate(candidates) if n not in put_off and (page.is_new or page.due_in <= 0)]
+
+
 def test_a_page_is_never_starved_by_others_of_its_kind() -> None:
     """Fifty like pages and five slots a day: each has its turn in ten days, the longest overdue first."""
     unseen = np.full(50, 30.0)

@@ -1,6 +1,6 @@
 """What is handed out first where far more pages are overdue than the budget allows looks."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey
@@ -33,11 +33,11 @@ async def all_overdue(db: Database, domain: Domain) -> set[PageKey]:
     return set(much)
 
 
-async def handed_out_first(db: Database) -> set[PageKey]:
-    lease = await take(db, NOW)
+async def handed_out_first(db: Database, *, at: datetime = NOW) -> set[PageKey]:
+    lease = await take(db, at)
     async with db.transaction() as connection:
         await connection.execute("DELETE FROM frontier WHERE state = 'new'")  # the root, which nobody has asked for
-    return {target.key for target in await targets(db, lease, NOW, most=FEW)}
+    return {target.key for target in await targets(db, lease, at, most=FEW)}
 
 
 async def test_of_all_that_is_overdue_the_most_valuable_comes_first_where_there_is_a_budget(
@@ -58,4 +58,7 @@ async def test_where_nothing_is_scarce_no_more_is_weighed_than_a_window(db: Data
     """All of it will be looked at in any case."""
     much = await all_overdue(db, domain)
 
-    assert not await handed_out_first(db) & much
+    handed = await handed_out_first(db, at=NOW + 20 * DAY)  # by then even a page of little value is worth its price
+
+    assert len(handed) == FEW
+    assert not handed & much

@@ -1,0 +1,179 @@
+"""The real crawler on a recorded site: runs at fixed times of each virtual day, with a plan after each."""
+
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from benchmarks.harness.database import migrated
+from crawler.clock import Clock
+from crawler.core.change import Change
+from crawler.core.domain import Domain, Lease
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority, path_and_query
+from crawler.crawl import CrawlLimits, LeaseResult, ShiftHooks, open_resources, run_shift
+from crawler.crawl.resources import CrawlResources
+from crawler.local.postgres.cluster import borrowed_postgres, ensure_postgres
+from crawler.plan import plan_domains
+from crawler.settings import Settings
+from crawler.store import domains, report
+from crawler.store.database import Database
+from labs.replay.history import SiteHistory
+from labs.replay.site import RecordedSite, Sitemap, SiteRequest, serving
+
+DAY = timedelta(days=1)
+LEAD = timedelta(minutes=15)  # of a run before the end of its part of the day, so that all of the part is granted
+RUN_LIMIT = timedelta(seconds=20)  # of real time; a run that takes longer has not ended by itself
+# Pages that were never fetched and that nothing but the budget holds back.
+UNFETCHED = """
+    SELECT count(*) FROM frontier
+     WHERE domain_id = %(domain_id)s AND state = 'new' AND coalesce(due_at <= %(at)s, true)
+       AND section NOT IN (SELECT no FROM prior WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL)
+"""
+VISITS = """
+    SELECT p.url, v.at, v.change FROM every_visit v JOIN page p ON p.domain_id = v.domain_id AND p.key = v.key
+     WHERE v.domain_id = %s AND v.change <> 'unknown' ORDER BY v.at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is replayed.
+
+    budget: requests a day.  is_cold: it holds from the first request; else from the second day on.
+    """
+
+    budget: int
+    days: int
+    runs_a_day: int
+    sitemap: Sitemap
+    is_cold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run. day: of the history.  idle_s: seconds of real time from its last request, or its beginning, to its end.
+
+    repeated: leases that were taken without a request since the one before.  unfetched: pages afterwards.
+    """
+
+    day: float
+    requests: int
+    leases: int
+    repeated: int
+    seconds: float
+    idle_s: float
+    unfetched: int
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What the crawler says that it found. day: of the history."""
+
+    day: float
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the crawler's report said at the end of a day: the share of the known pages that are fresh, all alike."""
+
+    day: float
+    fresh: float
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """All that was seen. visits: in order, by the path of the URL; without those that failed."""
+
+    runs: Sequence[Run]
+    requests: Sequence[SiteRequest]
+    visits: Mapping[str, Sequence[Visit]]
+    reports: Sequence[Report]
+
+
+class _LeaseCounter:
+    """Counts the leases of one run, and those that follow another one without a request in between."""
+
+    def __init__(self, site: RecordedSite) -> None:
+        self._site, self.leases, self.repeated = site, 0, 0
+        self._before = -1  # requests when the last lease was taken
+
+    async def crawl(self, _lease: Lease, walk: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
+        self.leases += 1
+        self.repeated += len(self._site.requests) == self._before
+        self._before = len(self._site.requests)
+        return await walk()
+
+
+async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Callable[[Run], None]) -> Replay:
+    """Replay the history: the site's server moves to the instant of each run before the run begins."""
+    site = RecordedSite(history, plan.sitemap)
+    async with serving(site):
+        settings = Settings(processes=1, readers=0)
+        wished = DomainSettings(allow_private=True, delay=timedelta(0), render="never")
+        authority = Authority(site.root.removeprefix("http://"))
+        domain = await domains.register(db, authority, scheme="http", domain_settings=wished, at=history.start)
+        runs, reports = [], []
+        async with open_resources(settings) as resources:
+            for n in range(plan.days * plan.runs_a_day):
+                at = history.start + (n + 1) * DAY / plan.runs_a_day - LEAD
+                if n == (0 if plan.is_cold else plan.runs_a_day):
+                    domain = await domains.change(db, domain, replace(wished, budget_per_day=plan.budget), at=at)
+                site.day = (at - history.start) / DAY
+                runs.append(await _run(db, resources, site, domain, settings=settings, at=at))
+                progress(runs[-1])
+                await plan_domains(db, at=at, settings=settings, only=domain)
+                found = await report.domain_report(db, domain, at=at, window=DAY)
+                if (n + 1) % plan.runs_a_day == 0 and found is not None and found.freshness_plain is not None:
+                    reports.append(Report(site.day, found.freshness_plain))
+        visits = await _visits(db, domain, since=history.start)
+    return Replay(runs, site.requests, visits, reports)
+
+
+async def _run(
+    db: Database, resources: CrawlResources, site: RecordedSite, domain: Domain, *, settings: Settings, at: datetime
+) -> Run:
+    counter, before, began = _LeaseCounter(site), len(site.requests), time.monotonic()
+    await run_shift(
+        db,
+        resources,
+        settings=settings,
+        clock=Clock.at(at),
+        holder="replay",
+        only=[domain],
+        limits=CrawlLimits(time_limit=RUN_LIMIT),
+        hooks=ShiftHooks(walk_lease=counter.crawl),
+    )
+    ended = time.monotonic()
+    async with db.transaction() as connection:
+        row = await (await connection.execute(UNFETCHED, {"domain_id": domain.id, "at": at})).fetchone()
+        assert row is not None  # a count
+    return Run(
+        day=site.day,
+        requests=len(site.requests) - before,
+        leases=counter.leases,
+        repeated=counter.repeated,
+        seconds=ended - began,
+        idle_s=ended - max(began, site.answered_at),
+        unfetched=row[0],
+    )
+
+
+async def _visits(db: Database, domain: Domain, *, since: datetime) -> Mapping[str, Sequence[Visit]]:
+    found: defaultdict[str, list[Visit]] = defaultdict(list)
+    async with db.transaction() as connection:
+        async for url, at, change in await connection.execute(VISITS, (domain.id,)):
+            found[path_and_query(url)].append(Visit((at - since) / DAY, Change(change)))
+    return found
+
+
+@contextmanager
+def new_database(home: Path) -> Iterator[str]:
+    """Yield the address of an empty database on a Postgres server that lives in `home`; both end with the block."""
+    ensure_postgres(home, durable=False)  # nothing in it outlives the replay
+    with borrowed_postgres(home) as cluster, migrated(cluster) as url:
+        yield url

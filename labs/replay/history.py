@@ -1,0 +1,180 @@
+"""A recorded history of a site: which bytes each page had at each instant, and when its own text changed.
+
+A history is a folder, or a .tar archive of one, with `events.json` and `blobs/`. `events.json` holds `start` (an ISO
+instant), `days`, and `events`: [seconds since the start, path, name of a blob, or null where the page is deleted], in
+order.
+"""
+
+import json
+import re
+import tarfile
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote, urljoin
+
+import lxml.etree
+import lxml.html
+import numpy as np
+
+DAY_S = 86_400
+LANGUAGE = re.compile(r"([a-z]{2}(?:-[a-z]{2})?)/")  # the first folder of a translated page
+HREF = re.compile(rb"""href\s*=\s*["']([^"'#?]*)""", re.IGNORECASE)
+TEMPLATE_SHARE = 0.3  # a line that so many pages of a language share is the template's
+LEAST_SHARING = 3  # pages that share a line of the template
+SNAPSHOTS = 12  # spans of the history, at whose ends lines are compared between pages
+ROUNDS = 100  # of power iteration
+
+Lines = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PageLife:
+    """When a page was there and when its own text changed, in days.
+
+    born: first appearance.  gone: deletion for good; inf where there is none.  changes: of the text, and returns.
+    """
+
+    path: str
+    born: float
+    gone: float
+    changes: tuple[float, ...]
+
+
+class SiteHistory:
+    """The history in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        record = json.loads((folder / "events.json").read_text(encoding="utf-8"))
+        self._blobs = folder / "blobs"
+        self.start = datetime.fromisoformat(record["start"])
+        self.days: int = record["days"]
+        self._states: defaultdict[str, list[tuple[float, str | None]]] = defaultdict(list)
+        for seconds, path, blob in record["events"]:
+            self._states[path].append((seconds / DAY_S, blob))
+        self._lines: dict[str, Lines] = {}
+
+    def blob_at(self, path: str, day: float) -> str | None:
+        """Return the name of the page's blob at that time, or None where there is no such page."""
+        state = self.state_at(path, day)
+        return None if state is None else state[1]
+
+    def state_at(self, path: str, day: float) -> tuple[float, str | None] | None:
+        """Return when the page got its present bytes, and their blob; None where the path was never a page so far."""
+        states = self._states.get(path, [])
+        n = bisect_right(states, day, key=lambda state: state[0])
+        return states[n - 1] if n else None
+
+    def body(self, blob: str) -> bytes:
+        """Return the bytes of a blob."""
+        return (self._blobs / blob).read_bytes()
+
+    def live(self, day: float) -> list[str]:
+        """Return the paths of the pages that are there at that time."""
+        return sorted(path for path in self._states if self.blob_at(path, day) is not None)
+
+    @cached_property
+    def pages(self) -> Mapping[str, PageLife]:
+        """The life of each page. Its own text is its lines without those of the site's template."""
+        template = self._template()
+        return {path: self._life(path, states, template[language(path)]) for path, states in self._states.items()}
+
+    def _life(self, path: str, states: list[tuple[float, str | None]], template: Lines) -> PageLife:
+        changes = []
+        for (_, before), (at, after) in pairwise(states):
+            if before is None or after is None or self.lines(before) - template != self.lines(after) - template:
+                changes.append(at)
+        last, blob = states[-1]
+        gone = last if blob is None else float("inf")
+        return PageLife(path, states[0][0], gone, tuple(at for at in changes if at < gone))
+
+    def lines(self, blob: str) -> Lines:
+        """Return the lines of a page's visible text."""
+        if blob not in self._lines:
+            self._lines[blob] = lines_of(self.body(blob))
+        return self._lines[blob]
+
+    def _template(self) -> Mapping[str, Lines]:
+        """Return the lines of the template, by language: those that many pages share at one of several instants."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for day in np.linspace(0, self.days, SNAPSHOTS + 1):
+            blobs: defaultdict[str, list[str]] = defaultdict(list)
+            for path in self.live(day):
+                blobs[language(path)].append(self.blob_at(path, day) or "")
+            for name, there in blobs.items():
+                count = Counter(line for blob in there for line in self.lines(blob))
+                least = max(LEAST_SHARING, TEMPLATE_SHARE * len(there))
+                found[name].update(line for line, pages in count.items() if pages >= least)
+        return defaultdict(frozenset, {name: frozenset(lines) for name, lines in found.items()})
+
+    @cached_property
+    def importance(self) -> Mapping[str, float]:
+        """The PageRank of each page that is there at the start, by the links of that day; the mean is 1."""
+        pages = self.live(0)
+        place = {path: n for n, path in enumerate(pages)}
+        links = [sorted({place[to] for to in self._targets(path) if to in place}) for path in pages]
+        rank = np.ones(len(pages))
+        for _ in range(ROUNDS):
+            received = np.zeros(len(pages))
+            for n, found in enumerate(links):
+                received[found] += rank[n] / (len(found) + 1)  # the rest goes to all pages alike
+            rank = received + (len(pages) - received.sum()) / len(pages)
+        return dict(zip(pages, rank.tolist(), strict=True))
+
+    def _targets(self, path: str) -> Iterator[str]:
+        for href in HREF.findall(self.body(self.blob_at(path, 0) or "")):
+            found = urljoin(f"http://site/{path}", unquote(href.decode("latin-1")))
+            if found.startswith("http://site/"):
+                page = self.page_of(found.removeprefix("http://site"), 0)
+                if page is not None:
+                    yield page
+
+    def page_of(self, url_path: str, day: float) -> str | None:
+        """Return the path of the page that a server shows under a URL's path; None where there never was one.
+
+        A folder shows its index.html, and `X` shows `X.html`. Of several the first that is there counts, else the first
+        that was.
+        """
+        path = url_path.removeprefix("/")
+        names = [f"{path}index.html"] if not path or path.endswith("/") else [path, f"{path}.html"]
+        met = [(name, state) for name in names if (state := self.state_at(name, day)) is not None]
+        return next((name for name, (_, blob) in met if blob is not None), met[0][0] if met else None)
+
+
+def language(path: str) -> str:
+    """Return the language of a page by its folder, or an empty string."""
+    found = LANGUAGE.match(path)
+    return found[1] if found else ""
+
+
+def lines_of(body: bytes) -> Lines:
+    """Return the lines of the visible text of an HTML page, in the charset that it declares."""
+    try:
+        root = lxml.html.fromstring(body)
+    except lxml.etree.ParserError:  # an empty document
+        return frozenset()
+    lxml.etree.strip_elements(root, "script", "style", lxml.etree.Comment, with_tail=False)
+    return frozenset(_spaced(root.text_content().split("\n")))
+
+
+def _spaced(lines: Iterable[str]) -> Iterator[str]:
+    return filter(None, (" ".join(line.split()) for line in lines))
+
+
+@contextmanager
+def opened_history(path: Path) -> Iterator[SiteHistory]:
+    """Read a history from a folder, or from an archive that is unpacked until the block ends."""
+    if path.is_dir():
+        yield SiteHistory(path)
+        return
+    with TemporaryDirectory() as folder:
+        with tarfile.open(path) as archive:
+            archive.extractall(folder, filter="data")
+        yield SiteHistory(next(Path(folder).rglob("events.json")).parent)

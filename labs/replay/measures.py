@@ -1,0 +1,225 @@
+"""Figures of a replay: how the budget was used, and how stale the copies were beside visiting all pages in turn."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median
+
+from crawler.core.change import Change
+from labs.replay.crawl import Plan, Replay, Visit
+from labs.replay.history import PageLife, SiteHistory
+
+PHASES = 8  # of visits in turn, over which their staleness is averaged
+SHOWN = frozenset({200, 304})  # statuses with which the server shows a page
+DEAD = frozenset({404, 410})
+ENDS_IN_S = 10.0  # a run ends so soon after its last request
+SPARE = 2  # requests of a day that may be left while pages are unfetched
+WEEK = 7
+
+Times = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Staleness:
+    """Share of the time in which copies are not current. plain: all pages alike.  weighted: by importance."""
+
+    plain: float
+    weighted: float
+
+    def over(self, other: "Staleness") -> "Staleness":
+        """Return the ratios to another staleness; 1 where neither is ever stale."""
+        return Staleness(_ratio(self.plain, other.plain), _ratio(self.weighted, other.weighted))
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """Days from an event to the visit that finds it; where none does, to the end. found: how many are found."""
+
+    events: int
+    found: int
+    median: float
+    mean: float
+    worst: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a replay shows. Times in days of the history.
+
+    used: share of the budget that was spent.
+    short_days: days on which more than SPARE requests were left while pages were unfetched.
+    late_runs: runs that did not end within ENDS_IN_S of their last request.
+    repeated_leases: leases that were taken without a request since the one before.
+    stale: of the crawl.  by_budget, by_requests: its ratio to visits in turn, as many as the budget or as were made.
+    dead_links: share of requests for what never was a page.  precision, recall: of `changed`, by the pages' own text.
+    report_error: mean absolute error of the reported freshness, week by week.
+    """
+
+    days: float
+    requests: int
+    requests_per_day: float
+    leases_per_day: float
+    used: float
+    short_days: int
+    late_runs: int
+    slowest_run_s: float
+    repeated_leases: int
+    stale: Staleness
+    by_budget: Staleness
+    by_requests: Staleness
+    discovery: Delays
+    deletion: Delays
+    dead_links: float
+    precision: float
+    recall: float
+    report_error: float
+
+
+def figures_of(history: SiteHistory, plan: Plan, replay: Replay) -> Figures:
+    """Measure a replay from the moment at which its budget holds."""
+    since, until = (0.0 if plan.is_cold else 1.0), float(plan.days)
+    requests = [request for request in replay.requests if request.day >= since]
+    runs = [run for run in replay.runs if run.day >= since]
+    by_day = Counter(int(request.day) for request in requests)
+    last_of_day = {int(run.day): run for run in runs}
+    shown = _shown(replay)
+    stale = staleness(history, shown, since=since, until=until)
+    by_budget, by_requests = (
+        stale.over(in_turn(history, per_day, since=since, until=until, is_cold=plan.is_cold))
+        for per_day in (plan.budget, len(requests) / (until - since))
+    )
+    precision, recall = verdicts(history, replay.visits)
+    return Figures(
+        days=until - since,
+        requests=len(requests),
+        requests_per_day=len(requests) / (until - since),
+        leases_per_day=sum(run.leases for run in runs) / (until - since),
+        used=len(requests) / (plan.budget * (until - since)),
+        short_days=sum(run.unfetched > 0 and by_day[day] < plan.budget - SPARE for day, run in last_of_day.items()),
+        late_runs=sum(run.idle_s > ENDS_IN_S for run in runs),
+        slowest_run_s=max(run.seconds for run in runs),
+        repeated_leases=sum(run.repeated for run in runs),
+        stale=stale,
+        by_budget=by_budget,
+        by_requests=by_requests,
+        discovery=discovery(history, shown, since=since, until=until),
+        deletion=deletion(history, replay.visits, since=since, until=until),
+        dead_links=sum(r.page is None and r.status in DEAD for r in requests) / max(len(requests), 1),
+        precision=precision,
+        recall=recall,
+        report_error=report_error(history, replay, shown),
+    )
+
+
+def _shown(replay: Replay) -> Times:
+    times: defaultdict[str, list[float]] = defaultdict(list)
+    for request in replay.requests:
+        if request.page is not None and request.status in SHOWN:
+            times[request.page].append(request.day)
+    return times
+
+
+def staleness(history: SiteHistory, times: Times, *, since: float, until: float) -> Staleness:
+    """Return the staleness of the pages that are there at the start, as long as they are there."""
+    shares: dict[str, float] = {}
+    for path in history.importance:
+        life = history.pages[path]
+        end = min(life.gone, until)
+        if end > since:
+            shares[path] = stale_days(life, times.get(path, ()), since=since, until=end) / (end - since)
+    weights = [history.importance[path] for path in shares]
+    weighted = sum(weight * share for weight, share in zip(weights, shares.values(), strict=True)) / sum(weights)
+    return Staleness(fmean(shares.values()), weighted)
+
+
+def stale_days(life: PageLife, visits: Sequence[float], *, since: float, until: float) -> float:
+    """Return the days in which the page had changed since its last visit, or was never visited."""
+    first = visits[0] if visits else until
+    stale = max(min(first, until) - since, 0.0)
+    for visit, following in pairwise([*visits, until]):
+        n = bisect_right(life.changes, visit)
+        if n < len(life.changes):
+            stale += max(min(following, until) - max(life.changes[n], since), 0.0)
+    return stale
+
+
+def in_turn(history: SiteHistory, per_day: float, *, since: float, until: float, is_cold: bool) -> Staleness:
+    """Return the staleness of visits at even distances, the same for all pages, that are there at the start."""
+    gap = len(history.importance) / max(per_day, 1e-9)
+    found = []
+    for phase in range(PHASES):
+        first = since + gap * (phase + 0.5) / PHASES
+        visits = [first + n * gap for n in range(max(int((until - first) / gap) + 1, 0))]
+        times = dict.fromkeys(history.importance, visits if is_cold else [since, *visits])
+        found.append(staleness(history, times, since=since, until=until))
+    return Staleness(fmean(each.plain for each in found), fmean(each.weighted for each in found))
+
+
+def discovery(history: SiteHistory, shown: Times, *, since: float, until: float) -> Delays:
+    """Return how long pages that appear later wait for their first visit."""
+    born = [life for life in history.pages.values() if since < life.born < until]
+    return _delays([(life.born, next(iter(shown.get(life.path, ())), None), min(life.gone, until)) for life in born])
+
+
+def deletion(history: SiteHistory, visits: Mapping[str, Sequence[Visit]], *, since: float, until: float) -> Delays:
+    """Return how long deleted pages that were fetched are taken to be there."""
+    ended: defaultdict[str, list[float]] = defaultdict(list)
+    fetched = set()
+    for url_path, seen in visits.items():
+        path = history.page_of(url_path, until)
+        if path is not None:
+            fetched.add(path)
+            at = history.pages[path].gone
+            ended[path] += [
+                visit.day for visit in seen if visit.change in {Change.GONE, Change.MOVED} and visit.day >= at
+            ]
+    gone = [history.pages[path] for path in fetched if since < history.pages[path].gone < until]
+    return _delays([(life.gone, min(ended[life.path], default=None), until) for life in gone])
+
+
+def _delays(events: Sequence[tuple[float, float | None, float]]) -> Delays:
+    """events: when each was, when it was found, and until when it could be."""
+    delays = [(end if found is None else found) - at for at, found, end in events] or [0.0]
+    found = sum(found is not None for _, found, _ in events)
+    return Delays(len(events), found, median(delays), fmean(delays), max(delays))
+
+
+def verdicts(history: SiteHistory, visits: Mapping[str, Sequence[Visit]]) -> tuple[float, float]:
+    """Return precision and recall of `changed` between two visits of a URL, by whether the page's own text changed."""
+    counts: Counter[tuple[bool, bool]] = Counter()
+    for url_path, seen in visits.items():
+        for before, after in pairwise(seen):
+            path = history.page_of(url_path, after.day)
+            if path is not None and history.blob_at(path, after.day) and history.blob_at(path, before.day):
+                changes = history.pages[path].changes
+                is_true = bisect_right(changes, after.day) > bisect_right(changes, before.day)
+                counts[is_true, after.change is Change.CHANGED] += 1
+    hits = counts[True, True]
+    return _ratio(hits, hits + counts[False, True]), _ratio(hits, hits + counts[True, False])
+
+
+def report_error(history: SiteHistory, replay: Replay, shown: Times) -> float:
+    """Return the mean absolute error of the reported freshness of the known pages, in means over weeks."""
+    weeks: defaultdict[int, list[float]] = defaultdict(list)
+    for report in replay.reports:
+        weeks[int(report.day) // WEEK].append(report.fresh - _fresh_share(history, shown, report.day))
+    return fmean(abs(fmean(errors)) for errors in weeks.values()) if weeks else 0.0
+
+
+def _fresh_share(history: SiteHistory, shown: Times, day: float) -> float:
+    """Return the share of the pages that were fetched, and not seen to be gone, whose copies are current."""
+    fresh = []
+    for path, times in shown.items():
+        n = bisect_right(times, day)
+        if n:
+            life = history.pages[path]
+            fresh.append(
+                life.gone > day and bisect_right(life.changes, day) == bisect_right(life.changes, times[n - 1])
+            )
+    return fmean(fresh) if fresh else 1.0
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 1.0

@@ -1,0 +1,130 @@
+"""The server of a replay: a recorded site on loopback, as it was at an instant that the replay sets."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
+from enum import StrEnum
+from hashlib import blake2b
+from http import HTTPStatus
+from urllib.parse import unquote
+from xml.sax.saxutils import escape
+
+from labs.replay.history import SiteHistory
+
+
+class Sitemap(StrEnum):
+    """What the site's sitemap tells: when each page's own text last changed, URLs only, or there is none."""
+
+    DATES = "dates"
+    PLAIN = "plain"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRequest:
+    """A request that was answered. day: of the history.  page: the path that is shown, None where none ever was."""
+
+    day: float
+    url_path: str
+    page: str | None
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    status: HTTPStatus
+    body: bytes = b""
+    content_type: str = "text/html"  # without a charset: each page declares its own
+    etag: str = ""
+    modified: datetime | None = None
+    location: str = ""
+
+
+class RecordedSite:
+    """A recorded site. day: what the server takes for now."""
+
+    def __init__(self, history: SiteHistory, sitemap: Sitemap) -> None:
+        self.history, self.sitemap, self.day = history, sitemap, 0.0
+        self.requests: list[SiteRequest] = []
+        self.root, self.answered_at = "", 0.0  # monotonic seconds of the last response
+
+    def respond(self, url_path: str) -> _Response:
+        """Return the response to a GET of an absolute path."""
+        if self.sitemap is not Sitemap.NONE and url_path == "/robots.txt":
+            return _Response(HTTPStatus.OK, f"Sitemap: {self.root}/sitemap.xml\n".encode(), "text/plain")
+        if self.sitemap is not Sitemap.NONE and url_path == "/sitemap.xml":
+            body = self._sitemap().encode()
+            return _Response(HTTPStatus.OK, body, "application/xml", etag=blake2b(body, digest_size=8).hexdigest())
+        page = self.history.page_of(url_path, self.day)
+        state = None if page is None else self.history.state_at(page, self.day)
+        if state is not None and state[1] is not None:
+            modified = self.history.start + timedelta(days=state[0])
+            return _Response(HTTPStatus.OK, self.history.body(state[1]), etag=state[1], modified=modified)
+        if self.history.blob_at(f"{url_path.removeprefix('/')}/index.html", self.day) is not None:
+            return _Response(HTTPStatus.MOVED_PERMANENTLY, location=f"{url_path}/")
+        return _Response(HTTPStatus.NOT_FOUND, b"<!DOCTYPE html><title>404 Not Found</title><h1>Not Found</h1>")
+
+    def _sitemap(self) -> str:
+        entries = []
+        for path in self.history.live(self.day):
+            url = f"<loc>{escape(f'{self.root}/{path}')}</loc>"
+            if self.sitemap is Sitemap.DATES:
+                life = self.history.pages[path]
+                last = max((at for at in (life.born, *life.changes) if at <= self.day), default=0.0)
+                url += f"<lastmod>{(self.history.start + timedelta(days=last)).isoformat(timespec='seconds')}</lastmod>"
+            entries.append(f"<url>{url}</url>")
+        return f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{"".join(entries)}</urlset>'
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
+        try:
+            while True:
+                first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+                headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines if line)}
+                method, target, _ = first.split(" ")
+                writer.write(self._answer(method, unquote(target.split("?")[0]), headers))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client has closed the connection
+        finally:
+            writer.close()
+
+    def _answer(self, method: str, url_path: str, headers: dict[str, str]) -> bytes:
+        found = self.respond(url_path)
+        status = (
+            HTTPStatus.NOT_MODIFIED if found.status == HTTPStatus.OK and _is_known(found, headers) else found.status
+        )
+        page = self.history.page_of(url_path, self.day)
+        self.requests.append(SiteRequest(self.day, url_path, page, status))
+        self.answered_at = time.monotonic()
+        head = [f"HTTP/1.1 {status.value} {status.phrase}", f"Content-Type: {found.content_type}"]
+        head += [f'ETag: "{found.etag}"'] if found.etag else []
+        head += [f"Last-Modified: {format_datetime(found.modified, usegmt=True)}"] if found.modified else []
+        head += [f"Location: {found.location}"] if found.location else []
+        body = b"" if method == "HEAD" or status == HTTPStatus.NOT_MODIFIED else found.body
+        length = [] if status == HTTPStatus.NOT_MODIFIED else [f"Content-Length: {len(found.body)}"]
+        return "\r\n".join([*head, *length, "", ""]).encode("latin-1") + body
+
+
+def _is_known(found: _Response, headers: dict[str, str]) -> bool:
+    """Return whether the client's validators are those of the response (RFC 9110, section 13.2.2)."""
+    tags = headers.get("if-none-match")
+    if tags is not None:
+        return bool(found.etag) and f'"{found.etag}"' in tags
+    since = headers.get("if-modified-since")
+    return since is not None and found.modified is not None and found.modified <= parsedate_to_datetime(since)
+
+
+@asynccontextmanager
+async def serving(site: RecordedSite) -> AsyncIterator[None]:
+    """Serve the site on a free port of 127.0.0.1 until the block ends."""
+    server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
+    site.root = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield
+    finally:
+        server.close()

@@ -1,0 +1,120 @@
+"""A recorded history is shown as it was at each instant, crawled by the real crawler, and measured."""
+
+import json
+import tarfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from crawler.store.database import open_database
+from labs.replay.crawl import Plan, replay
+from labs.replay.history import PageLife, SiteHistory, opened_history
+from labs.replay.measures import Figures, figures_of, stale_days
+from labs.replay.site import RecordedSite, Sitemap
+
+DAY_S = 86_400
+LINKS = '<a href="a">A</a> <a href="b.html">B</a> <a href="c.html">C</a> <a href="lost">lost</a>'
+MENU = f"<nav>Menu of the site</nav>\n{LINKS}"
+NAMES = ("index", "a", "b", "c")
+
+
+def page(name: str, edition: int, *, menu: str = MENU) -> str:
+    return f"<!DOCTYPE html><title>{name}</title>\n{menu}\n<p>Page {name} in its edition number {edition}.</p>"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Four pages: `a` is edited on day 2.5, `new` appears on 3.5, menus change on 4.5, `c` is deleted on 5.5."""
+    events: list[tuple[float, str, str | None]] = [(0, f"{name}.html", page(name, 1)) for name in NAMES]
+    events += [(2.5, "a.html", page("a", 2)), (3.5, "index.html", page("index", 1, menu=f'{MENU} <a href="new.html">'))]
+    events += [(3.5, "new.html", page("new", 1))]
+    events += [(4.5, f"{name}.html", page(name, 1 + (name == "a"), menu=f"{MENU}\nmore")) for name in ("a", "b", "c")]
+    events += [(5.5, "c.html", None)]
+    blobs = tmp_path / "history" / "blobs"
+    blobs.mkdir(parents=True)
+    lines: list[tuple[int, str, str | None]] = []
+    for n, (day, path, body) in enumerate(events):
+        if body is not None:
+            (blobs / f"{n}").write_text(body, encoding="utf-8")
+        lines.append((int(day * DAY_S), path, None if body is None else f"{n}"))
+    record = {"start": "2026-01-01T00:00:00Z", "days": 10, "events": lines}
+    (tmp_path / "history" / "events.json").write_text(json.dumps(record), encoding="utf-8")
+    return tmp_path / "history"
+
+
+def test_a_change_of_the_menu_is_no_change_of_a_pages_own_text(folder: Path) -> None:
+    pages = SiteHistory(folder).pages
+
+    assert pages["a.html"] == PageLife("a.html", born=0.0, gone=float("inf"), changes=(2.5,))
+    assert pages["b.html"].changes == ()
+    assert pages["c.html"].gone == 5.5
+    assert pages["new.html"].born == 3.5
+
+
+def test_the_server_shows_each_page_under_both_its_names_and_as_it_was(folder: Path) -> None:
+    site = RecordedSite(SiteHistory(folder), Sitemap.DATES)
+
+    site.day = 2.0
+    before = site.respond("/a.html")
+    site.day = 6.0
+    after = site.respond("/a")
+
+    assert (before.status, before.body.decode()) == (200, page("a", 1))
+    assert (after.status, b"edition number 2" in after.body) == (200, True)
+    assert site.respond("/").body == site.respond("/index.html").body
+    assert [site.respond(path).status for path in ("/c", "/lost", "/new.html")] == [404, 404, 200]
+    assert b"a.html</loc><lastmod>2026-01-03T12:00:00+00:00</lastmod>" in site.respond("/sitemap.xml").body
+
+
+def test_an_archive_is_read_as_its_folder(folder: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "history.tar.xz"
+    with tarfile.open(archive, "w:xz") as packed:
+        packed.add(folder, arcname=".")
+
+    with opened_history(archive) as history:
+        assert history.pages == SiteHistory(folder).pages
+        assert history.start == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("changes", "visits", "days"),
+    [
+        pytest.param((4.0,), [0.0, 6.0], 2.0, id="until the next visit"),
+        pytest.param((4.0, 5.0), [0.0, 6.0], 2.0, id="from the first change on"),
+        pytest.param((4.0,), [0.0], 6.0, id="until the end"),
+        pytest.param((), [3.0], 3.0, id="before the first visit"),
+        pytest.param((4.0,), [], 10.0, id="without visits"),
+    ],
+)
+def test_a_copy_is_stale_from_a_change_to_the_next_visit(
+    changes: tuple[float, ...], visits: list[float], days: float
+) -> None:
+    assert stale_days(PageLife("p", 0.0, float("inf"), changes), visits, since=0.0, until=10.0) == days
+
+
+async def replayed(folder: Path, database_url: str, plan: Plan) -> Figures:
+    history = SiteHistory(folder)
+    async with open_database(database_url) as db:
+        return figures_of(history, plan, await replay(db, history, plan, progress=lambda _: None))
+
+
+async def test_a_small_paced_budget_is_spent_without_a_lease_in_vain(folder: Path, database_url: str) -> None:
+    plan = Plan(budget=4, days=7, runs_a_day=2, sitemap=Sitemap.NONE, is_cold=True)
+
+    found = await replayed(folder, database_url, plan)
+
+    assert (found.late_runs, found.repeated_leases, found.short_days) == (0, 0, 0)
+    assert found.used <= 1.0
+    assert (found.discovery.found, found.deletion.events) == (1, 1)
+    assert found.dead_links > 0
+    assert found.recall == 1.0
+
+
+async def test_runs_that_find_little_to_do_end_and_the_budget_is_spent(folder: Path, database_url: str) -> None:
+    plan = Plan(budget=4, days=1, runs_a_day=24, sitemap=Sitemap.PLAIN, is_cold=True)
+
+    found = await replayed(folder, database_url, plan)
+
+    assert (found.late_runs, found.repeated_leases, found.short_days) == (0, 0, 0)
+    assert found.requests == 4
