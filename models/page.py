@@ -79,7 +79,7 @@ class Frontier(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
         CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
-        CheckConstraint("wanted BETWEEN 0 AND 4", name="frontier_wanted"),
+        CheckConstraint("wanted BETWEEN 0 AND 5", name="frontier_wanted"),
         Index(
             "frontier_discovery",
             "domain_id",
@@ -108,7 +108,8 @@ class Frontier(SQLModel, table=True):
     favoured: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
     url_score: float = Field(sa_column=real(default="1"))
     # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample,
-    # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others.
+    # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others,
+    # 5 since it is stored without what its scripts write, and a browser should read it.
     wanted: int = Field(sa_column=small(default="0"))
     section: int = Field(sa_column=small(default="0"))
 

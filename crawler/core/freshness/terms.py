@@ -20,6 +20,7 @@ class Wanted(IntEnum):
     BY_AUDIT = 2  # one of a random sample
     BY_LEADER = 3  # the page that leads its shared schedule has changed
     BY_NAME = 4  # by a user who named this very page: it comes before all others
+    TO_RENDER = 5  # it is stored without what its scripts write, and a browser should read it
 
 
 @dataclass(frozen=True, slots=True)

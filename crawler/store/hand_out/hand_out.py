@@ -25,7 +25,7 @@ MOST_BESIDE = 100  # but no more than so many pages beside what is wanted: weigh
 PUT_OFF = """
     UPDATE frontier f SET due_at = x.due_at, wanted = 0
       FROM unnest(%(keys)b::bytea[], %(due_at)b::timestamptz[]) AS x(key, due_at)
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'new' AND f.wanted NOT IN (1, 4)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'new' AND f.wanted NOT IN (1, 4, 5)
 """
 SET_ASIDE = """
     UPDATE frontier SET due_at = %(until)s

@@ -9,7 +9,7 @@ from crawler.store.record.content import StoredBody, body_of, stored_body
 from crawler.store.record.inbox import drain
 from crawler.store.record.lists import ChunkNews, ListChunk, admit_listed
 from crawler.store.record.moves import judge_moves
-from crawler.store.record.record import Batch, record
+from crawler.store.record.record import Batch, record, request_renders
 from crawler.store.record.shared_schedules import propose
 
 __all__ = [
@@ -23,5 +23,6 @@ __all__ = [
     "judge_moves",
     "propose",
     "record",
+    "request_renders",
     "stored_body",
 ]
