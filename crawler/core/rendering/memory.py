@@ -150,9 +150,7 @@ def pages_to_render(memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKe
     return tuple(chosen), replace(after, raw=left)
 
 
-_NOT_RENDERED = frozenset(
-    {RenderChoice.NO_SIGNS, RenderChoice.NO_GAIN, RenderChoice.AWAITED, RenderChoice.NO_BROWSER}
-)
+_NOT_RENDERED = frozenset({RenderChoice.NO_SIGNS, RenderChoice.NO_GAIN, RenderChoice.AWAITED, RenderChoice.NO_BROWSER})
 
 
 def memory_after(

@@ -107,9 +107,7 @@ async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, 
     )
 
 
-async def call_for_renders(
-    connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime
-) -> None:
+async def call_for_renders(connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime) -> None:
     """Make pages due that are stored without what their scripts write."""
     if keys:
         values = {"domain_id": domain_id, "keys": list(keys), "at": at, "wanted": Wanted.TO_RENDER.value}
