@@ -87,6 +87,7 @@ TO_RENDER = """
     UPDATE frontier SET due_at = least(due_at, %(at)s), wanted = %(wanted)s
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND state = 'known' AND wanted NOT IN (1, 4)
 """
+WAKE = "UPDATE domain_state SET wake_at = least(wake_at, %(at)s) WHERE domain_id = %(domain_id)s"
 CHANGES_REMEMBERED = 20  # of what a page announces, about; and one at first that announced nothing
 FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (inbox.py, MAKE_DUE)
 
@@ -112,6 +113,7 @@ async def call_for_renders(connection: Connection, domain_id: int, keys: Collect
     if keys:
         values = {"domain_id": domain_id, "keys": list(keys), "at": at, "wanted": Wanted.TO_RENDER.value}
         await connection.execute(TO_RENDER, values)
+        await connection.execute(WAKE, values)
 
 
 def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from crawler.core.page import Parsed, has_scripts, parse
 from crawler.core.rendering import (
     NO_RENDERS,
     RenderChoice,
+    RenderEvidence,
     RenderMemory,
     choice_of,
     evidence_of,
@@ -22,7 +23,6 @@ from crawler.core.rendering.memory import (
     MAX_TEMPLATES,
     OTHERS,
     PROBE_AGAIN_AFTER,
-    RenderEvidence,
 )
 
 SHELL = b"<title>App</title><div id=root></div><script src=/app.js></script>"
