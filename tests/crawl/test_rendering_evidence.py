@@ -199,3 +199,24 @@ async def test_page_whose_crawl_ended_before_its_probe_is_probed_by_the_next(db:
 
     assert await words(db, domain, "/app/amber/") == ["awaited", "probe"]
     assert say("cedar") in await text_of(db, domain, "/app/cedar/")
+
+
+@pytest.mark.timeout(300)
+async def test_gallery_beside_an_application_costs_two_renders(db: Database, tmp_path: Path) -> None:
+    """Both say next to nothing without their scripts, and only one has anything more to say."""
+    write_app(tmp_path, NAMES[:4])
+    write(tmp_path, "nice.js", "document.body.classList.add('nice')")
+    for name in NAMES:
+        page = f"<title>{name}</title><p>Picture of {name}<img src=/{name}.png><script src=/nice.js></script>"
+        write(tmp_path, f"gallery/{name}.html", page)
+    pictures = "".join(f"<a href=/gallery/{name}.html>{name}</a> " for name in NAMES)
+    write(tmp_path, "data/dune.json", json.dumps({"title": "dune", "text": say("dune"), "links": ["/pictures.html"]}))
+    write(tmp_path, "pictures.html", f"<title>Pictures</title>{pictures}")
+    with StaticServer(tmp_path) as server:
+        domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",))
+        await crawl(db, at=START)
+
+    assert {f"/gallery/{name}.html" for name in NAMES} <= set(await versions(db, domain))
+    done = await renders(db)
+    assert done["app", "probe"] == 4
+    assert 1 <= done["gallery", "probe"] + done["gallery", "needed"] <= 2

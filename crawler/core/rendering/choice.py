@@ -3,7 +3,7 @@
 from typing import Literal, assert_never
 
 from crawler.core.page import Parsed, has_scripts
-from crawler.core.rendering.memory import RenderMemory, is_probe_due
+from crawler.core.rendering.memory import ALL, RenderMemory, is_probe_due
 from crawler.core.rendering.outcome import RenderChoice, RenderEvidence, evidence_of
 
 RenderMode = Literal["auto", "always", "never"]
@@ -41,7 +41,10 @@ def choice_of(
     if is_kept_rendered or memory.is_needed(template, evidence):
         return RenderChoice.NEEDED
     if is_probe_due(memory, template, evidence):
-        return RenderChoice.PROBE if is_stored else RenderChoice.AWAITED
+        # An application may have a template for each of its pages. Where its other shells had to be rendered, nothing
+        # is gained by storing the first one of a template without what its scripts write.
+        is_known_app = evidence is RenderEvidence.SHELL and memory.is_needed(ALL, evidence)
+        return RenderChoice.PROBE if is_stored or is_known_app else RenderChoice.AWAITED
     if evidence is RenderEvidence.NONE and not known.tests:
         return RenderChoice.NO_SIGNS
     return RenderChoice.NO_GAIN if known.tests else RenderChoice.AWAITED

@@ -84,14 +84,8 @@ class RenderMemory:
         return name if is_own else f"{OTHERS} {evidence}"
 
     def is_needed(self, template: str, evidence: RenderEvidence) -> bool:
-        """Return whether all pages of a template that show such evidence are rendered.
-
-        An application may have a template for each of its pages: where the domain's shells had to be rendered, so has
-        the first one of another template.
-        """
+        """Return whether all pages of a template that show such evidence are rendered."""
         known = self.of(template, evidence)
-        if not known.tests and evidence is RenderEvidence.SHELL:
-            known = self.of(ALL, evidence)
         return known.gain_share >= NEEDED_SHARE and known.gains >= MIN_GAINS[evidence]
 
     def may_be_needed(self, template: str) -> bool:

@@ -119,9 +119,9 @@ def test_shell_is_stored_before_one_of_its_template_is_probed() -> None:
     assert choose(SHELL, memory, is_stored=False) is RenderChoice.NEEDED
 
 
-def test_first_shell_of_another_template_is_rendered_where_shells_had_to_be() -> None:
+def test_first_shell_of_another_template_is_the_probe_where_shells_had_to_be_rendered() -> None:
     memory = rendered(NO_RENDERS, SHELL, article("amber"), "/a/amber")
-    assert choose(SHELL, memory, template="/b/", is_stored=False) is RenderChoice.NEEDED
+    assert choose(SHELL, memory, template="/b/", is_stored=False) is RenderChoice.PROBE
     assert choose(partial("birch"), memory, template="/b/", is_stored=False) is RenderChoice.AWAITED
 
 
