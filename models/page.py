@@ -113,7 +113,8 @@ class Frontier(SQLModel, table=True):
     url_score: float = Field(sa_column=real(default="1"))
     # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample,
     # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others,
-    # 5 to confirm a first 404: before all others once it is due.
+    # 5 to confirm a first 404: before all others once it is due,
+    # 6 since it is stored without what its scripts write, and a browser should read it.
     wanted: int = Field(sa_column=small(default="0"))
     section: int = Field(sa_column=small(default="0"))
 

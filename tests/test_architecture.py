@@ -207,6 +207,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "crawler/core/page/blocks.py",
         "crawler/core/page/outline.py",
         "crawler/core/page/pick.py",
+        "crawler/core/page/script_signs.py",
         "crawler/core/page/selectors.py",
         "crawler/core/page/xpath.py",
     ),

@@ -43,12 +43,12 @@ WORDS: dict[str, str] = {
 
 RENDERING: dict[str, str] = {
     RenderChoice.ALWAYS: "rendered, as its user wants",
-    RenderChoice.SAMPLE: "rendered, as one of the first of its kind",
+    RenderChoice.PROBE: "rendered, to see whether pages like it need a browser",
     RenderChoice.NEEDED: "rendered, since such pages need it",
-    RenderChoice.RETEST: "rendered, to see whether such pages still need none",
-    RenderChoice.SHELL: "rendered, since without scripts it says next to nothing",
     RenderChoice.NEVER: "not rendered, as its user wants",
     RenderChoice.NO_SCRIPTS: "none that run, so no browser is needed",
+    RenderChoice.NO_SIGNS: "not rendered: nothing in its HTML says that a part of it is missing",
+    RenderChoice.AWAITED: "not rendered until a page like it has shown whether that adds anything",
     RenderChoice.NO_GAIN: "not rendered: they add nothing to such pages",
     RenderChoice.NO_BROWSER: "it would be rendered, and there is no browser",
     RenderFailure.CRASHED: "the browser's tab crashed",

@@ -209,7 +209,9 @@ class LeaseCrawler:
             elif self._requester.is_stopping and not targets.is_empty:
                 continue  # it was told to stop while these were handed out: nobody looks at them, or has news of them
             elif is_quiet and targets.is_dry:
-                if targets.is_used_up or not await self._preparation.catch_up():
+                if targets.is_used_up:
+                    return
+                if not await recorder.request_renders(visitor) and not await self._preparation.catch_up():
                     return
                 targets.look_again()
             else:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crawler.core.domain import Lease
 from crawler.core.http import PageKey
@@ -73,6 +73,7 @@ class Recorder:
         # No wait from here to the record: what the visitor knows may grow meanwhile.
         visits = [reconsider(visit, visitor.known) for visit in visits]
         edit = visitor.take_site_edits(at=max(visit.at for visit in visits))
+        to_render = visitor.take_pages_to_render(is_dry=False)
         known, since = visitor.known, time.monotonic()
         batch = Batch(
             visits,
@@ -86,10 +87,19 @@ class Recorder:
             edit=edit,
             page_score=load(self._settings.plugins).page_score,
             handed_out=handed_out,
+            to_render=to_render,
         )
         new = await self._store.record(batch)
         self._kept = known
         return Recorded(visits, new, since)
+
+    async def request_renders(self, visitor: Visitor) -> bool:
+        """Have pages rendered that waited until the domain has no other page to fetch; whether there are any."""
+        if not (pages := visitor.take_pages_to_render(is_dry=True)):
+            return False
+        await self._store.request_renders(pages, visitor.known.renders)
+        self._kept = replace(self._kept, renders=visitor.known.renders)
+        return True
 
 
 def most_pages(lease: Lease, settings: Settings) -> int:

@@ -96,6 +96,10 @@ class LeasedStore(Protocol):
         """Write all that the visits changed, once, and renew the lease; gives how many new pages were admitted."""
         ...
 
+    async def request_renders(self, pages: Sequence[PageKey], renders: RenderMemory) -> None:
+        """Make stored pages due at once, to be read by a browser. renders: what is known of that, to be kept."""
+        ...
+
     async def admit_listed(self, chunk: ListChunk) -> ChunkNews:
         """Admit what a sitemap or a feed names, and compare its dates with those it gave before."""
         ...
@@ -200,6 +204,10 @@ class RetryingStore:
         return await self._until_available(
             lambda retrying: record.record(self._db, self.lease, batch, retrying=retrying)
         )
+
+    async def request_renders(self, pages: Sequence[PageKey], renders: RenderMemory) -> None:
+        at = self.clock.now()
+        await self._until_available(lambda _: record.request_renders(self._db, self.lease, pages, renders, at=at))
 
     async def admit_listed(self, chunk: ListChunk) -> ChunkNews:
         return await self._until_available(

@@ -155,7 +155,7 @@ class _Trial:
         self._parser = DomainParser(webs.parsers, PageRules(domain.settings.rules))
         self.renderer = PageRenderer(webs.browsers, self._requester, domain)
         wished = replace(domain.settings, render="always", rules=()) if takes_pictures else domain.settings
-        self._reader = PageReader(self._parser, self.renderer, wished, takes_pictures=takes_pictures)
+        self._reader = PageReader(self._parser, self.renderer, wished, takes_pictures=takes_pictures, is_trial=True)
 
     @property
     def received_bytes(self) -> int:

@@ -8,6 +8,7 @@ from functools import partial
 
 from crawler.clock import Clock
 from crawler.core.change import Change, SiteEdit, take_site_edits
+from crawler.core.freshness import Wanted
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, PageKey, Unreached, Url, Validators
 from crawler.core.page import Fingerprint, ListKind, Parsed, distance_bits, is_list_body
 from crawler.core.soft_errors import is_probe_due, probe_answered, probe_sent
@@ -89,6 +90,15 @@ class Visitor:
         self.known = replace(self.known, mask=mask)
         return edit
 
+    def take_pages_to_render(self, *, is_dry: bool) -> tuple[PageKey, ...]:
+        """Return stored pages that a browser should read now; from then on they count as named.
+
+        is_dry: the domain has no other page to fetch.
+        """
+        pages, renders = self.reader.pages_to_render(self.known.renders, is_dry=is_dry)
+        self.known = replace(self.known, renders=renders)
+        return pages
+
     async def visit(self, target: Target) -> Visit | None:
         """One look at a page; None if it was not begun, or the lease ended before it did."""
         try:
@@ -112,6 +122,8 @@ class Visitor:
         refusal = refusal_of(target.url, depth=target.depth, known=self.known)
         if refusal:
             return refused_visit(target, reason=refusal, now=self.clock.now())
+        if target.wanted is Wanted.TO_RENDER:  # nothing can be rendered of a 304
+            target = replace(target, validators=NO_VALIDATORS, asks_head=False)
         if target.asks_head and await self.requester.reserve():
             return await self.visit_by_head(target)
         logins = self.login.done if self.login else 0
@@ -201,13 +213,19 @@ class Visitor:
         if read.failure is not None:
             visit = unrendered_visit(target, answer, read.failure, now=now)
         else:
-            visit = await self._judged(target, read.judged.answer, read.judged.parsed, now=now)
+            judged = read.judged
+            visit = await self._judged(target, judged.answer, judged.parsed, now=now, is_shell=read.is_provisional)
             if read.is_switch and read.kept.parsed is not None:
                 visit = as_kept(visit, read.kept.answer, read.kept.parsed, known=self.known)
         return replace(visit, rendering=read.rendering)
 
-    async def _judged(self, target: Target, answer: Answer, parsed: Parsed | None, *, now: datetime) -> Visit:
-        """The visit that one reading of an answer makes. parsed: None where there is nothing to read."""
+    async def _judged(
+        self, target: Target, answer: Answer, parsed: Parsed | None, *, now: datetime, is_shell: bool = False
+    ) -> Visit:
+        """The visit that one reading of an answer makes. parsed: None where there is nothing to read.
+
+        is_shell: the page's scripts have not written it yet. All such pages look alike: that teaches nothing.
+        """
         baseline = comparison = None
         if isinstance(answer, Fetched) and parsed is not None and needs_baseline(target, parsed):
             kept = await self.stored_body(target, parsed)
@@ -217,7 +235,9 @@ class Visitor:
 
         judged = partial(decide, target, answer, now=now, parsed=parsed, baseline=baseline, comparison=comparison)
         visit = judged(known=self.known)
-        if self.is_doubtful(visit):
+        if is_shell:
+            visit = replace(visit, sample=None)
+        elif self.is_doubtful(visit):
             await self.probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)
             visit = judged(known=self.known)
         self.known = replace(

@@ -21,6 +21,7 @@ class Wanted(IntEnum):
     BY_LEADER = 3  # the page that leads its shared schedule has changed
     BY_NAME = 4  # by a user who named this very page: it comes before all others
     TO_CONFIRM = 5  # a first 404 is to be confirmed: it comes before all others once it is due
+    TO_RENDER = 6  # it is stored without what its scripts write, and a browser should read it
 
 
 REQUESTED = frozenset({Wanted.BY_USER, Wanted.BY_NAME})

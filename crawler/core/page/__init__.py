@@ -23,6 +23,7 @@ from crawler.core.page.list_source import is_list_body
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, is_watched, left_out
 from crawler.core.page.pick import selector_of
+from crawler.core.page.script_signs import ScriptSign, has_scripts
 from crawler.core.page.selectors import WHOLE, View, together
 from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
 from crawler.core.page.url_list import MAX_LIST_BYTES, ListEntry, ListKind, UrlList, read_url_list
@@ -43,6 +44,7 @@ __all__ = [
     "LoginForm",
     "PageContent",
     "Parsed",
+    "ScriptSign",
     "Snapshot",
     "UrlList",
     "Version",
@@ -54,6 +56,7 @@ __all__ = [
     "extract",
     "fingerprint_of",
     "has_password_field_in",
+    "has_scripts",
     "html_end_of",
     "is_list_body",
     "is_watched",

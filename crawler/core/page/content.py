@@ -16,6 +16,7 @@ from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.json_text import read_json
 from crawler.core.page.media_type import Kind, kind_of
 from crawler.core.page.pickled import PickledAsCall
+from crawler.core.page.script_signs import ScriptSign, script_signs_of
 
 MAX_TITLE_CHARS = 1024
 TAIL_CHARS = 1024
@@ -45,6 +46,7 @@ class PageContent(PickledAsCall):
     feeds: of the site, that the head names; not among the links.
     noindex, nofollow: of the page, by its head or its HTTP header.
     html_end, has_password_field: of a web page; CLOSED and False for other bodies.
+    script_signs: that the scripts of a web page write a part of it.
     Always: no NUL, no lone surrogate in any string.
     """
 
@@ -64,6 +66,7 @@ class PageContent(PickledAsCall):
     kind: Kind = "binary"
     html_end: HtmlEnd = HtmlEnd.CLOSED
     has_password_field: bool = False
+    script_signs: tuple[ScriptSign, ...] = ()
 
 
 def extract(
@@ -109,13 +112,14 @@ def extract(
     if stated is not None:  # what the server says comes before what the page says
         head = replace(head, refresh=stated, is_passed_on=is_passed_on)
     text, main = text_and_main_of(tree)
+    links = _links(tree, head)
     directives |= head.robots
     return PageContent(
         title=head.title,
         text=text,
         main=main,
         images_and_meta=_images_and_meta(tree),
-        links=_links(tree, head),
+        links=links,
         feeds=head.feeds,
         canonical=head.canonical,
         refresh=head.refresh,
@@ -127,6 +131,7 @@ def extract(
         kind=kind,
         html_end=html_end_of(markup.source),
         has_password_field=has_password_field_in(tree),
+        script_signs=script_signs_of(body, markup, text=text, main=main, links=links, base=head.base),
     )
 
 

@@ -1,7 +1,8 @@
 """Does a page need a browser, and what has one brought?
 
-`choice_of` decides whether a body that was fetched is rendered as well, by what renders of pages of its template have
-brought so far; `gain_of` says what one render brought beside the script-free read. Uses page and freshness.
+`choice_of` decides whether a body that was fetched is rendered as well, by the signs in its HTML and by what renders of
+pages of its template have brought so far; `pages_to_render` names pages that are stored without their scripts and
+should be rendered; `gain_of` says what one render brought beside the script-free read. Uses page and freshness.
 """
 
 from crawler.core.rendering.choice import (
@@ -13,16 +14,20 @@ from crawler.core.rendering.memory import (
     RenderMemory,
     TemplateRenders,
     memory_after,
+    memory_after_failure,
+    pages_to_render,
 )
 from crawler.core.rendering.outcome import (
     NO_RENDERING,
     NotRendered,
     RenderChoice,
     Rendered,
+    RenderEvidence,
     RenderFailure,
     RenderGain,
     Rendering,
     RenderOutcome,
+    evidence_of,
     gain_of,
 )
 
@@ -31,6 +36,7 @@ __all__ = [
     "NO_RENDERS",
     "NotRendered",
     "RenderChoice",
+    "RenderEvidence",
     "RenderFailure",
     "RenderGain",
     "RenderMemory",
@@ -40,6 +46,9 @@ __all__ = [
     "Rendering",
     "TemplateRenders",
     "choice_of",
+    "evidence_of",
     "gain_of",
     "memory_after",
+    "memory_after_failure",
+    "pages_to_render",
 ]

@@ -1,31 +1,12 @@
-"""Whether a page is rendered: by its user's word, by whether it has scripts, and by what renders have brought."""
+"""Choose whether a page is rendered: by its user's word, by the signs in its HTML, and by what renders have brought."""
 
-import re
 from typing import Literal, assert_never
 
-from crawler.core.page import Parsed
-from crawler.core.rendering.memory import RenderMemory
-from crawler.core.rendering.outcome import RenderChoice
+from crawler.core.page import Parsed, has_scripts
+from crawler.core.rendering.memory import ALL, RenderMemory, is_probe_due
+from crawler.core.rendering.outcome import RenderChoice, RenderEvidence, evidence_of
 
 RenderMode = Literal["auto", "always", "never"]
-
-SAMPLES = 3  # pages of a template that are rendered before its renders are judged
-NEEDED_SHARE = 0.2  # of a template's renders that bring something, for all of its pages to be rendered
-RETEST_AFTER = 50  # pages passed by for each render so far and one more, before the next test: after three, 200
-MOST_SHELL_CHARS = 200  # of text, in a page that leaves the rest to its scripts
-SHELL_PART = 8  # such pages are so many times as often a test as others
-
-# What a browser runs; data in script elements (JSON, templates) is not.
-_SCRIPT = re.compile(
-    rb"""<script(?=[\s/>])(?![^>]{0,300}\stype\s*=\s*["']?\s*(?:application/(?:ld\+)?json|text/(?:x-)?template|text/html))"""
-    rb"""|<(?:body|svg|img|iframe|link)(?=\s)[^>]{0,300}?\son(?:load|error)\s*=""",
-    re.IGNORECASE,
-)
-
-
-def has_scripts(body: bytes) -> bool:
-    """Whether a page has anything that a browser would run at once."""
-    return _SCRIPT.search(body) is not None
 
 
 def choice_of(
@@ -35,11 +16,13 @@ def choice_of(
     template: str,
     mode: RenderMode,
     memory: RenderMemory,
+    is_stored: bool = False,
     is_kept_rendered: bool = False,
 ) -> RenderChoice:
-    """Whether a web page that was read without its scripts is rendered as well, and why.
+    """Choose whether a web page that was read without its scripts is rendered as well, and say why.
 
-    parsed: None where the body is the last one, byte for byte.  mode: what its user said.
+    parsed: the page as it is without its scripts; None where that is not known.  mode: what its user said.
+    is_stored: a version of the page is stored, so that a probe delays nothing.
     is_kept_rendered: its last Snapshot is of a rendered page, which the next is compared with.
     """
     match mode:
@@ -53,14 +36,15 @@ def choice_of(
             assert_never(mode)
     if not has_scripts(body):
         return RenderChoice.NO_SCRIPTS
-    known = memory.of(template)
-    if known.tests < SAMPLES:
-        return RenderChoice.SAMPLE
-    if known.gain_share >= NEEDED_SHARE or is_kept_rendered:
+    evidence = RenderEvidence.NONE if parsed is None else evidence_of(parsed)
+    known = memory.of(template, evidence)
+    if is_kept_rendered or memory.is_needed(template, evidence):
         return RenderChoice.NEEDED
-    wanted = RETEST_AFTER * (known.tests + 1)
-    if known.passed >= wanted:
-        return RenderChoice.RETEST
-    if parsed is not None and len(parsed.content.main) <= MOST_SHELL_CHARS and known.passed >= wanted // SHELL_PART:
-        return RenderChoice.SHELL
-    return RenderChoice.NO_GAIN
+    if is_probe_due(memory, template, evidence):
+        # An application may have a template for each of its pages. Where its other shells had to be rendered, nothing
+        # is gained by storing the first one of a template without what its scripts write.
+        is_known_app = evidence is RenderEvidence.SHELL and memory.is_needed(ALL, evidence)
+        return RenderChoice.PROBE if is_stored or is_known_app else RenderChoice.AWAITED
+    if evidence is RenderEvidence.NONE and not known.tests:
+        return RenderChoice.NO_SIGNS
+    return RenderChoice.NO_GAIN if known.tests else RenderChoice.AWAITED

@@ -1,16 +1,36 @@
-"""What renders have brought so far, by the templates of a domain's URLs; a few numbers for each."""
+"""What renders have brought so far, by the templates of a domain's URLs; a few numbers for each.
+
+Pages of one template are counted apart by what their HTML shows (RenderEvidence): a search page between articles says
+nothing of the articles.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from crawler.core.http import Url
-from crawler.core.rendering.outcome import NO_GAIN, RenderChoice, RenderGain, hash_of
+from crawler.core.http import PageKey, Url
+from crawler.core.rendering.outcome import NO_GAIN, RenderChoice, RenderEvidence, RenderGain, hash_of
 
-MOST_TEMPLATES = 200  # of a domain; pages of further ones share one
+MAX_TEMPLATES = 400  # of a domain, with the kinds of evidence in each; pages of further ones share one
 OTHERS = "*"  # the template that they share
-MOST_ADDITIONS = 512  # that are remembered, the latest
+ALL = "**"  # in place of a template: all of a domain
+MAX_ADDITIONS = 512  # that are remembered, the latest
+MAX_RAW = 1000  # pages stored without their scripts that are remembered, the latest
 EVERYWHERE = 0  # in place of a page: two pages or more have had the addition
 KEPT = 0.9  # weight of a render beside the next one: a redesign is believed after ten pages
+
+NEEDED_SHARE = 0.2  # of a template's renders that bring something, for all of its pages to be rendered
+# A banner that scripts add to every page is a gain of the first one that is rendered: a second one must confirm it.
+MIN_GAINS = {RenderEvidence.NONE: 1.5, RenderEvidence.PARTIAL: 1.5, RenderEvidence.SHELL: 1.0}
+FIRST_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 1, RenderEvidence.SHELL: 2}
+MIN_EVIDENT_SHARE = 0.2  # of a template's pages that show evidence of a missing part, for one of them to be probed
+ENOUGH_EVIDENT = 8  # such pages, after which that share is known
+PROBE_AGAIN_AFTER = 100  # pages passed by for each probe in vain and one more: probes again are below 1 % of visits
+MAX_IN_VAIN = 9  # probes in a row, as they count for that
+PROBE_BLINDLY_AFTER = 1000  # pages without any evidence, likewise
+NEXT_CANDIDATE_AFTER = 50  # pages, if the page that was to be probed is not there any more
+FREE_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 3, RenderEvidence.SHELL: 8}  # of a domain, in vain
+VAIN_SHARE = 0.01  # of a domain's pages with scripts, as many probes in vain
+MAX_FAILURES = 3  # renders in a row that did not come to their end, until that counts as a render in vain
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +38,19 @@ class TemplateRenders:
     """What renders of one template's pages have brought.
 
     tests: renders so far.  weight, gains: of all of them and of those that brought something, fading; the newest
-    counts 1.  passed: pages with scripts that were not rendered since the last one.
+    counts 1.  in_vain: the last ones, in a row, that brought nothing.
+    seen: pages with scripts that were not rendered; passed: of these, since the last render.
+    asked: pages to be probed that were named since the last render.  failures: renders since it that did not end.
     """
 
     tests: int = 0
     weight: float = 0.0
     gains: float = 0.0
+    in_vain: int = 0
     passed: int = 0
+    seen: int = 0
+    asked: int = 0
+    failures: int = 0
 
     @property
     def gain_share(self) -> float:
@@ -34,21 +60,37 @@ class TemplateRenders:
 
 @dataclass(frozen=True, slots=True)
 class RenderMemory:
-    """What a domain's renders have brought, by template.
+    """What a domain's renders have brought, by template and evidence.
 
     additions: hashes of lines and links that scripts added, each with the page that had it first, or EVERYWHERE.
+    raw: pages that show evidence and were stored without their scripts, each with the name that it is counted under.
+    pages: with scripts, that were judged.  gained, in_vain: renders that brought something, and those that did not.
     """
 
     templates: Mapping[str, TemplateRenders] = field(default_factory=dict)
     additions: Mapping[int, int] = field(default_factory=dict, repr=False)
+    raw: Mapping[PageKey, str] = field(default_factory=dict, repr=False)
+    pages: int = 0
+    gained: int = 0
+    in_vain: int = 0
 
-    def of(self, template: str) -> TemplateRenders:
-        return self.templates.get(self.key_of(template), TemplateRenders())
+    def of(self, template: str, evidence: RenderEvidence) -> TemplateRenders:
+        return self.templates.get(self.name_of(template, evidence), TemplateRenders())
 
-    def key_of(self, template: str) -> str:
-        """The template under which pages of this one are counted."""
-        is_own = template in self.templates or len(self.templates) < MOST_TEMPLATES
-        return template if is_own else OTHERS
+    def name_of(self, template: str, evidence: RenderEvidence) -> str:
+        """Return the name under which pages of this template with such evidence are counted."""
+        name = f"{template} {evidence}"  # a URL holds no space
+        is_own = template == ALL or name in self.templates or len(self.templates) < MAX_TEMPLATES
+        return name if is_own else f"{OTHERS} {evidence}"
+
+    def is_needed(self, template: str, evidence: RenderEvidence) -> bool:
+        """Return whether all pages of a template that show such evidence are rendered."""
+        known = self.of(template, evidence)
+        return known.gain_share >= NEEDED_SHARE and known.gains >= MIN_GAINS[evidence]
+
+    def may_be_needed(self, template: str) -> bool:
+        """Return whether some pages of the template are rendered."""
+        return any(self.is_needed(template, each) for each in RenderEvidence)
 
     def usual_beside(self, url: Url) -> frozenset[int]:
         """Hashes of what scripts add to other pages as well, such as a banner or a menu."""
@@ -59,34 +101,145 @@ class RenderMemory:
 NO_RENDERS = RenderMemory()
 
 
+def is_probe_due(memory: RenderMemory, template: str, evidence: RenderEvidence, *, running: int = 0) -> bool:
+    """Return whether the next page of a template with such evidence is rendered, to see whether they need it.
+
+    running: further renders that are under way, and may be in vain.
+    """
+    known = memory.of(template, evidence)
+    if memory.in_vain + running >= FREE_PROBES[evidence] + VAIN_SHARE * memory.pages + memory.gained:
+        return False
+    if known.tests < FIRST_PROBES[evidence] or (known.tests == 1 and known.gains == 1.0):
+        return evidence is RenderEvidence.SHELL or _is_usual(memory, template)
+    after = PROBE_AGAIN_AFTER if evidence is not RenderEvidence.NONE else PROBE_BLINDLY_AFTER
+    return known.passed >= after * (min(known.in_vain, MAX_IN_VAIN) + 1)
+
+
+def pages_to_render(memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
+    """Return pages that are stored without their scripts and should be rendered now, and the memory after that.
+
+    All of a template that was found to need it, and one of each template that is to be probed.  is_dry: the domain has
+    no other page to fetch, so that pages of which a part may be missing are probed however few they are.
+    """
+    pages_by_name: dict[str, list[PageKey]] = {}
+    for page, name in memory.raw.items():
+        pages_by_name.setdefault(name, []).append(page)
+    chosen: list[PageKey] = []
+    after = memory
+    for name, pages in pages_by_name.items():
+        template, _, kind = name.rpartition(" ")
+        evidence, known = RenderEvidence(kind), memory.templates.get(name, TemplateRenders())
+        if memory.is_needed(template, evidence):
+            chosen += pages
+            continue
+        is_known_enough = is_dry or evidence is RenderEvidence.SHELL or known.tests or known.seen >= ENOUGH_EVIDENT
+        is_asked = known.asked and known.passed < NEXT_CANDIDATE_AFTER * known.asked
+        if is_known_enough and not is_asked and is_probe_due(after, template, evidence, running=len(chosen)):
+            chosen.append(pages[-1])
+            known = replace(known, asked=known.asked + 1)
+            after = replace(after, templates={**after.templates, name: known})
+    if not chosen:
+        return (), memory
+    left = {page: name for page, name in memory.raw.items() if page not in set(chosen)}
+    return tuple(chosen), replace(after, raw=left)
+
+
+_NOT_RENDERED = frozenset({RenderChoice.NO_SIGNS, RenderChoice.NO_GAIN, RenderChoice.AWAITED, RenderChoice.NO_BROWSER})
+
+
 def memory_after(
-    memory: RenderMemory, template: str, url: Url, choice: RenderChoice, gain: RenderGain | None
+    memory: RenderMemory,
+    url: Url,
+    key: PageKey,
+    *,
+    template: str,
+    evidence: RenderEvidence,
+    choice: RenderChoice,
+    gain: RenderGain | None,
 ) -> RenderMemory:
-    """The memory after a look at a web page. gain: of its render; None where there was none, or it gave nothing."""
+    """Return the memory after a page was read and not rendered, or rendered to its end.
+
+    gain: of its render; None where there was none, or it gave nothing.
+    """
+    name = memory.name_of(template, evidence)
     if choice.is_yes:
-        return memory_tested(memory, template, url, gain or NO_GAIN)
-    return memory_passed(memory, template) if choice is RenderChoice.NO_GAIN else memory
+        gain = gain or NO_GAIN
+        is_needed = memory.is_needed(template, evidence)
+        is_of_one_page = choice is RenderChoice.NEEDED and gain.is_worth_it and not is_needed
+        memory = _with_additions(memory, url, gain)
+        # A page that is kept as rendered brings its gain each time: that says nothing of the others.
+        return memory if is_of_one_page else _after_test(memory, name, evidence, key, is_gain=gain.is_worth_it)
+    if choice in _NOT_RENDERED:
+        return _after_pass(memory, name, key, is_evident=evidence is not RenderEvidence.NONE)
+    return memory
 
 
-def memory_tested(memory: RenderMemory, template: str, url: Url, gain: RenderGain) -> RenderMemory:
-    """The memory after a render of a page of this template."""
-    before = memory.of(template)
-    after = TemplateRenders(
-        tests=before.tests + 1,
-        weight=KEPT * before.weight + 1,
-        gains=KEPT * before.gains + gain.is_worth_it,
-    )
+def memory_after_failure(
+    memory: RenderMemory, key: PageKey, *, template: str, evidence: RenderEvidence
+) -> RenderMemory:
+    """Return the memory after a render that did not come to its end, through no fault of the page's: it is repeated."""
+    name = memory.name_of(template, evidence)
+    known = memory.templates.get(name, TemplateRenders())
+    if known.failures + 1 >= MAX_FAILURES:
+        return _after_test(memory, name, evidence, key, is_gain=False)
+    known = replace(known, failures=known.failures + 1, asked=0)
+    raw = memory.raw if evidence is RenderEvidence.NONE else _with_raw(memory.raw, key, name)
+    return replace(memory, templates={**memory.templates, name: known}, raw=raw)
+
+
+def _with_additions(memory: RenderMemory, url: Url, gain: RenderGain) -> RenderMemory:
     page, additions = hash_of(url), dict(memory.additions)
     for each in gain.additions:
         first = additions.pop(each, page)
         additions[each] = page if first == page else EVERYWHERE
-    for each in list(additions)[:-MOST_ADDITIONS]:
+    for each in list(additions)[:-MAX_ADDITIONS]:
         del additions[each]
-    return RenderMemory(templates={**memory.templates, memory.key_of(template): after}, additions=additions)
+    return replace(memory, additions=additions)
 
 
-def memory_passed(memory: RenderMemory, template: str) -> RenderMemory:
-    """The memory after a page with scripts, of this template, was not rendered."""
-    before = memory.of(template)
-    after = replace(before, passed=before.passed + 1)
-    return replace(memory, templates={**memory.templates, memory.key_of(template): after})
+def _after_test(
+    memory: RenderMemory, name: str, evidence: RenderEvidence, key: PageKey, *, is_gain: bool
+) -> RenderMemory:
+    templates = dict(memory.templates)
+    for each in dict.fromkeys((name, f"{ALL} {evidence}")):
+        before = templates.get(each, TemplateRenders())
+        templates[each] = TemplateRenders(
+            tests=before.tests + 1,
+            weight=KEPT * before.weight + 1,
+            gains=KEPT * before.gains + is_gain,
+            in_vain=0 if is_gain else before.in_vain + 1,
+            seen=before.seen,
+        )
+    return replace(
+        memory,
+        templates=templates,
+        raw={each: its_name for each, its_name in memory.raw.items() if each != key},
+        pages=memory.pages + 1,
+        gained=memory.gained + is_gain,
+        in_vain=memory.in_vain + (not is_gain),
+    )
+
+
+def _after_pass(memory: RenderMemory, name: str, key: PageKey, *, is_evident: bool) -> RenderMemory:
+    before = memory.templates.get(name, TemplateRenders())
+    after = replace(before, passed=before.passed + 1, seen=before.seen + 1)
+    return replace(
+        memory,
+        templates={**memory.templates, name: after},
+        raw=_with_raw(memory.raw, key, name) if is_evident else memory.raw,
+        pages=memory.pages + 1,
+    )
+
+
+def _with_raw(raw: Mapping[PageKey, str], key: PageKey, name: str) -> Mapping[PageKey, str]:
+    latest = {each: its_name for each, its_name in raw.items() if each != key} | {key: name}
+    for each in list(latest)[:-MAX_RAW]:
+        del latest[each]
+    return latest
+
+
+def _is_usual(memory: RenderMemory, template: str) -> bool:
+    """Whether so many pages of a template show evidence of a missing part that it may be the template's own."""
+    partial, plain = (memory.of(template, each) for each in (RenderEvidence.PARTIAL, RenderEvidence.NONE))
+    evident = partial.seen + partial.tests
+    return evident >= MIN_EVIDENT_SHARE * (evident + plain.seen + plain.tests)

@@ -8,23 +8,39 @@ from enum import StrEnum
 from hashlib import blake2b
 
 from crawler.core.http import Url
-from crawler.core.page import Parsed
+from crawler.core.page import Parsed, ScriptSign
 
 MOST_ADDITIONS = 256  # of one page that are remembered as what scripts add everywhere
 LEAST_WORDS = 8  # that are new, for a gain by text alone, or more than there were: "3 comments" needs no browser
 LEAST_PART = 0.05  # of the words that were there without scripts
 
 
+class RenderEvidence(StrEnum):
+    """Evidence, in a page's HTML, that its scripts write a part of it. Renders are judged apart by it."""
+
+    NONE = ""
+    PARTIAL = "partial"  # a part may be missing
+    SHELL = "shell"  # the page says next to nothing without its scripts
+
+
+def evidence_of(plain: Parsed) -> RenderEvidence:
+    """Return the evidence of a page that was read without its scripts."""
+    signs = plain.content.script_signs
+    if ScriptSign.SHELL in signs:
+        return RenderEvidence.SHELL
+    return RenderEvidence.PARTIAL if signs else RenderEvidence.NONE
+
+
 class RenderChoice(StrEnum):
     """Reason why a page is rendered, or why it is not."""
 
     ALWAYS = "always"  # its user wants it
-    SAMPLE = "sample"  # one of its template's first
+    PROBE = "probe"  # to see whether pages like it need a browser
     NEEDED = "needed"  # renders of such pages bring something
-    RETEST = "retest"  # to see whether they still bring nothing
-    SHELL = "shell"  # it says next to nothing without its scripts
     NEVER = "never"  # its user does not want it
     NO_SCRIPTS = "no_scripts"
+    NO_SIGNS = "no_signs"  # nothing in its HTML says that a part of it is missing
+    AWAITED = "awaited"  # it is stored as it is until a probe of such a page shows what they need
     NO_GAIN = "no_gain"  # renders of such pages bring nothing
     NO_BROWSER = "no_browser"  # it would be rendered, and there is none
 
@@ -33,9 +49,7 @@ class RenderChoice(StrEnum):
         return self in _YES
 
 
-_YES = frozenset(
-    {RenderChoice.ALWAYS, RenderChoice.SAMPLE, RenderChoice.NEEDED, RenderChoice.RETEST, RenderChoice.SHELL}
-)
+_YES = frozenset({RenderChoice.ALWAYS, RenderChoice.PROBE, RenderChoice.NEEDED})
 
 
 class RenderFailure(StrEnum):

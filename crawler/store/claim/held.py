@@ -39,8 +39,8 @@ KEEP_SLOTS = """
      WHERE a.address = own.address AND s.domain_id = %(domain_id)s
  RETURNING a.address
 """
-# The ledger; when the next request is allowed; and when the first page is due: one that was never fetched always is. What
-# counts here is what FRONTIER of hand_out reads.
+# The ledger; when the next request is allowed; and when the first page is due: one that was never fetched always is.
+# What counts here is what FRONTIER of hand_out reads.
 END = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
            greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(

@@ -1,14 +1,16 @@
 """What renders of each domain's pages have brought, kept from lease to lease as the soft errors are."""
 
 import json
+from dataclasses import astuple
 from typing import Any
 
 import zstandard
 
+from crawler.core.http import PageKey
 from crawler.core.rendering import NO_RENDERS, RenderMemory, TemplateRenders
 from crawler.store.database import Connection
 
-FORM = 1  # of what is stored; another one is learnt anew
+FORM = 2  # of what is stored; another one is learnt anew
 MOST_BYTES = 1 << 20  # unpacked
 LEVEL = 3
 
@@ -27,10 +29,10 @@ def pack_renders(renders: RenderMemory) -> bytes:
     """The memory in its stored form."""
     plain = {
         "form": FORM,
-        "templates": {
-            template: [each.tests, each.weight, each.gains, each.passed] for template, each in renders.templates.items()
-        },
+        "templates": {name: list(astuple(each)) for name, each in renders.templates.items()},
         "additions": list(renders.additions.items()),
+        "raw": [(key.hex(), name) for key, name in renders.raw.items()],
+        "counts": [renders.pages, renders.gained, renders.in_vain],
     }
     return zstandard.ZstdCompressor(level=LEVEL).compress(json.dumps(plain, separators=(",", ":")).encode())
 
@@ -42,10 +44,12 @@ def unpack_renders(data: bytes) -> RenderMemory:
     plain: dict[str, Any] = json.loads(zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES))
     if plain.get("form") != FORM:
         return NO_RENDERS
+    pages, gained, in_vain = plain["counts"]
     return RenderMemory(
-        templates={
-            template: TemplateRenders(tests=tests, weight=weight, gains=gains, passed=passed)
-            for template, (tests, weight, gains, passed) in plain["templates"].items()
-        },
+        templates={name: TemplateRenders(*numbers) for name, numbers in plain["templates"].items()},
         additions=dict(plain["additions"]),
+        raw={PageKey(bytes.fromhex(key)): name for key, name in plain["raw"]},
+        pages=pages,
+        gained=gained,
+        in_vain=in_vain,
     )

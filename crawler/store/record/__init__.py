@@ -9,7 +9,7 @@ from crawler.store.record.content import StoredBody, body_of, stored_body
 from crawler.store.record.inbox import drain
 from crawler.store.record.lists import ChunkNews, ListChunk, admit_listed
 from crawler.store.record.moves import judge_moves
-from crawler.store.record.record import Batch, record
+from crawler.store.record.record import Batch, record, request_renders
 from crawler.store.record.reset_clock import reset_clock
 from crawler.store.record.shared_schedules import propose
 
@@ -24,6 +24,7 @@ __all__ = [
     "judge_moves",
     "propose",
     "record",
+    "request_renders",
     "reset_clock",
     "stored_body",
 ]

@@ -1,10 +1,12 @@
 """Pages as a record writes them: what is known of each, its due time, links and versions."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 
 from crawler.core.change import Change
-from crawler.core.freshness import without_prior
+from crawler.core.freshness import Wanted, without_prior
+from crawler.core.http import PageKey
 from crawler.core.visit import BULK_REDIRECT, State, Visit
 from crawler.store.columns import clean, copy, to_signed
 from crawler.store.database import Connection
@@ -85,6 +87,10 @@ SNAPSHOTS = """
     COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
                    main_digest, fingerprint, distance_bits, is_rendered, headers) FROM STDIN (FORMAT BINARY)
 """
+TO_RENDER = """
+    UPDATE frontier SET due_at = least(due_at, %(at)s), wanted = %(wanted)s
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND state = 'known' AND wanted NOT IN (1, 4)
+"""
 CHANGES_REMEMBERED = 20  # of what a page announces, about; and one at first that announced nothing
 FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (inbox.py, MAKE_DUE)
 
@@ -104,6 +110,14 @@ async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, 
             "wanted": [visit.wants.value for visit in visits],
         },
     )
+
+
+async def call_for_renders(connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime) -> None:
+    """Make pages due that are stored without what their scripts write."""
+    if keys:
+        values = {"domain_id": domain_id, "keys": list(keys), "at": at, "wanted": Wanted.TO_RENDER.value}
+        await connection.execute(TO_RENDER, values)
+        await connection.execute(WAKE, values)
 
 
 def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.claim import (
     WITH_SHARED,
+    fence,
     keep_slots,
     ledger_from,
     ledger_values,
@@ -77,6 +78,7 @@ class Batch:
     boilerplate of the domain, to be told together with the mask that has taken it in.  signals: about pages of the
     domain, that these looks brought; they wait in the inbox.  page_score: of the pages that wait to be looked at first.
     handed_out: pages that were, and that are in no record yet; those of these visits may be among them.
+    to_render: stored pages that a browser should read at once.
     """
 
     visits: Sequence[Visit]
@@ -91,6 +93,7 @@ class Batch:
     signals: Sequence[ChangeSignal] = ()
     page_score: Callable[[Url], float] | None = None
     handed_out: Collection[PageKey] = ()
+    to_render: Collection[PageKey] = ()
 
     @property
     def received_bytes(self) -> int:
@@ -120,6 +123,7 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         admitted = admissions.settle(opic, visits, max_pages=batch.max_pages, novelty=templates)
         await admissions.write(connection, domain_id, opic, admitted)
         await pages.write_pages(connection, domain_id, opic, visits)
+        await pages.call_for_renders(connection, domain_id, batch.to_render, at=max(visit.at for visit in visits))
         await shared_schedules.settle(connection, domain_id, visits)
         await pages.write_links(connection, domain_id, opic, visits)
         await write_batch(connection, domain_id, opic)
@@ -134,6 +138,16 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         await _write_learnt(connection, domain_id, batch, state)
         await _advance(connection, domain_id, batch, state, next_event=state["next_event"] + told)
         return sum(position.state is State.NEW and position.held_until is None for _, position in admitted)
+
+
+async def request_renders(
+    db: Database, lease: Lease, to_render: Collection[PageKey], renders: RenderMemory, *, at: datetime
+) -> None:
+    """Make stored pages due at once, to be read by a browser, and keep what is known of renders. Raises LeaseLost."""
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        await pages.call_for_renders(connection, lease.domain.id, to_render, at=at)
+        await put_renders(connection, lease.domain.id, renders)
 
 
 async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any]:

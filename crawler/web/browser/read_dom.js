@@ -32,6 +32,8 @@
     const body = node.tagName === "IFRAME" || node.tagName === "FRAME" ? frameOf(node) : null;
     const name = body ? "div" : node.localName;
     if (!NAMED.test(name)) continue;
+    // What a frame shows stands in its place; where it comes from stays a link.
+    if (body && node.getAttribute("src")) put(`<a href="${quote(node.src)}" hidden></a>`);
     let open = "<" + name;
     for (const { name: key, value } of body ? [] : node.attributes) {
       if (NAMED.test(key) && !/^on/i.test(key)) open += ` ${key}="${quote(value)}"`;

@@ -1,15 +1,33 @@
-"""Which pages are rendered: by word, by scripts, and by what renders of such pages have brought."""
+"""Which pages are rendered: by their user's word, by their HTML, and by what renders of such pages have brought."""
 
 import pytest
 
-from crawler.core.http import Url
-from crawler.core.page import Parsed, parse
-from crawler.core.rendering import NO_RENDERS, RenderChoice, RenderMemory, choice_of, gain_of, memory_after
-from crawler.core.rendering.choice import RETEST_AFTER, SAMPLES, has_scripts
-from crawler.core.rendering.memory import MOST_TEMPLATES, OTHERS
+from crawler.core.http import PageKey, Url, key_of
+from crawler.core.page import Parsed, has_scripts, parse
+from crawler.core.rendering import (
+    NO_RENDERS,
+    RenderChoice,
+    RenderEvidence,
+    RenderMemory,
+    choice_of,
+    evidence_of,
+    gain_of,
+    memory_after,
+    memory_after_failure,
+    pages_to_render,
+)
+from crawler.core.rendering.memory import (
+    FREE_PROBES,
+    MAX_ADDITIONS,
+    MAX_RAW,
+    MAX_TEMPLATES,
+    OTHERS,
+    PROBE_AGAIN_AFTER,
+)
 
 SHELL = b"<title>App</title><div id=root></div><script src=/app.js></script>"
 MENU = "<a href=/help>help</a><p>We use cookies to make this site better for you and for all of us."
+NAMES = ("amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", "island", "jungle")
 
 
 def read(body: str | bytes, path: str = "/a/one") -> Parsed:
@@ -21,14 +39,42 @@ def article(words: str) -> str:
     return f"<main><p>This is the story of {words}, which nobody has told before, in full."
 
 
-def look(memory: RenderMemory, before: str | bytes, after: str, path: str, template: str = "/a/*") -> RenderMemory:
-    url = Url(f"http://site.test{path}")
-    gain = gain_of(read(before, path), read(after, path), usual=memory.usual_beside(url))
-    return memory_after(memory, template, url, RenderChoice.SAMPLE, gain)
+def partial(name: str) -> str:
+    """Return a page with text of its own and a place for what a script writes."""
+    return f"{article(f'{name} ' * 50)}<ul id=items></ul></main><script src=/list.js></script>"
 
 
-def choose(body: bytes, memory: RenderMemory, *, template: str = "/a/*") -> RenderChoice:
-    return choice_of(body, read(body), template=template, mode="auto", memory=memory)
+def key(path: str) -> PageKey:
+    return key_of(Url(f"http://site.test{path}"))
+
+
+def choose(body: str | bytes, memory: RenderMemory, *, template: str = "/a/*", is_stored: bool = True) -> RenderChoice:
+    body = body.encode() if isinstance(body, str) else body
+    return choice_of(body, read(body), template=template, mode="auto", memory=memory, is_stored=is_stored)
+
+
+def passed(
+    memory: RenderMemory, body: str | bytes, path: str, choice: RenderChoice, template: str = "/a/*"
+) -> RenderMemory:
+    """Return the memory after a page that was not rendered."""
+    url, evidence = Url(f"http://site.test{path}"), evidence_of(read(body))
+    return memory_after(memory, url, key(path), template=template, evidence=evidence, choice=choice, gain=None)
+
+
+def rendered(
+    memory: RenderMemory,
+    before: str | bytes,
+    after: str,
+    path: str,
+    *,
+    template: str = "/a/*",
+    choice: RenderChoice = RenderChoice.PROBE,
+) -> RenderMemory:
+    """Return the memory after a page that was rendered."""
+    url, plain = Url(f"http://site.test{path}"), read(before, path)
+    gain = gain_of(plain, read(after, path), usual=memory.usual_beside(url))
+    evidence = evidence_of(plain)
+    return memory_after(memory, url, key(path), template=template, evidence=evidence, choice=choice, gain=gain)
 
 
 @pytest.mark.parametrize(
@@ -51,70 +97,129 @@ def test_only_what_a_browser_would_run_is_a_script(body: bytes, has: bool) -> No
     assert has_scripts(body) is has
 
 
-def test_the_first_pages_of_a_template_are_tried_and_what_brought_something_goes_on() -> None:
-    memory = NO_RENDERS
-    for n, name in enumerate(("amber", "birch", "cedar", "dune")):
-        assert choose(SHELL, memory) is (RenderChoice.SAMPLE if n < SAMPLES else RenderChoice.NEEDED)
-        memory = look(memory, SHELL, article(name), f"/a/{name}")
+def test_page_without_signs_is_not_rendered() -> None:
+    page = f"{article('amber ' * 50)}</main><script src=/nice.js></script>"
+    assert choose(page, NO_RENDERS) is RenderChoice.NO_SIGNS
+    assert choose(article("amber"), NO_RENDERS) is RenderChoice.NO_SCRIPTS
 
-    assert choose(SHELL, memory) is RenderChoice.NEEDED
-    assert choose(SHELL, memory, template="/other") is RenderChoice.SAMPLE
+
+def test_shell_is_stored_before_one_of_its_template_is_probed() -> None:
+    assert choose(SHELL, NO_RENDERS, is_stored=False) is RenderChoice.AWAITED
+    memory = NO_RENDERS
+    for name in NAMES[:4]:
+        memory = passed(memory, SHELL, f"/a/{name}", RenderChoice.AWAITED)
+
+    pages, memory = pages_to_render(memory, is_dry=False)
+    assert len(pages) == 1
+    assert pages_to_render(memory, is_dry=True) == ((), memory)  # its outcome is waited for
+
+    memory = rendered(memory, SHELL, article("dune"), "/a/dune")
+    others, memory = pages_to_render(memory, is_dry=False)
+    assert {*others, *pages} == {key(f"/a/{name}") for name in NAMES[:4]}
+    assert choose(SHELL, memory, is_stored=False) is RenderChoice.NEEDED
+
+
+def test_first_shell_of_another_template_is_the_probe_where_shells_had_to_be_rendered() -> None:
+    memory = rendered(NO_RENDERS, SHELL, article("amber"), "/a/amber")
+    assert choose(SHELL, memory, template="/b/", is_stored=False) is RenderChoice.PROBE
+    assert choose(partial("birch"), memory, template="/b/", is_stored=False) is RenderChoice.AWAITED
+
+
+def test_shells_that_gain_nothing_are_probed_twice() -> None:
+    memory, probes = NO_RENDERS, 0
+    for n in range(PROBE_AGAIN_AFTER):
+        if choose(SHELL, memory) is RenderChoice.PROBE:
+            probes += 1
+            memory = rendered(memory, SHELL, SHELL.decode(), f"/a/{n}")
+        else:
+            memory = passed(memory, SHELL, f"/a/{n}", RenderChoice.NO_GAIN)
+    assert probes == 2
+    assert choose(SHELL, memory) is RenderChoice.NO_GAIN
+
+
+def test_template_that_gained_nothing_is_probed_again_ever_more_rarely() -> None:
+    memory = NO_RENDERS
+    for name in NAMES[:2]:
+        memory = rendered(memory, SHELL, SHELL.decode(), f"/a/{name}")
+    gaps = []
+    for _ in range(3):
+        count = 0
+        while choose(SHELL, memory) is not RenderChoice.PROBE:
+            memory = passed(memory, SHELL, "/a/x", RenderChoice.NO_GAIN)
+            count += 1
+        gaps.append(count)
+        memory = rendered(memory, SHELL, SHELL.decode(), "/a/x")
+    assert gaps == [PROBE_AGAIN_AFTER * n for n in (3, 4, 5)]
+
+
+def test_part_that_may_be_missing_is_probed_when_nothing_else_is_to_be_fetched() -> None:
+    memory = passed(NO_RENDERS, partial("amber"), "/a/amber", RenderChoice.AWAITED)
+    assert pages_to_render(memory, is_dry=False) == ((), memory)
+    pages, _ = pages_to_render(memory, is_dry=True)
+    assert pages == (key("/a/amber"),)
+
+
+def test_search_page_between_articles_is_not_probed() -> None:
+    """Fewer than a fifth of its template's pages lack anything, so that the template does not need a browser."""
+    memory = passed(NO_RENDERS, partial("search"), "/a/search", RenderChoice.AWAITED)
+    for name in NAMES[:5]:
+        page = f"{article(f'{name} ' * 50)}</main><script src=/nice.js></script>"
+        memory = passed(memory, page, f"/a/{name}", RenderChoice.NO_SIGNS)
+    assert pages_to_render(memory, is_dry=True) == ((), memory)
 
 
 def test_what_scripts_add_to_every_page_is_a_reason_for_none() -> None:
-    """A banner and a menu are all that these scripts write: after a few pages the browser is left out."""
-    memory = NO_RENDERS
-    renders = 0
-    for name in ("amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", "island", "jungle"):
-        plain = f"{article(name)}<script>banner()</script>"
-        if not choose(plain.encode(), memory).is_yes:
-            break
+    """A banner and a menu are all that these scripts write: the second probe shows that the first was no gain."""
+    memory, renders = NO_RENDERS, 0
+    for name in NAMES:
+        if not choose(partial(name), memory).is_yes:
+            memory = passed(memory, partial(name), f"/a/{name}", RenderChoice.NO_GAIN)
+            continue
         renders += 1
-        memory = look(memory, plain, plain + MENU, f"/a/{name}")
+        memory = rendered(memory, partial(name), partial(name) + MENU, f"/a/{name}")
+    assert renders == 2
 
-    assert SAMPLES <= renders <= 6
-    assert choose(f"{article('kelp')}<script>banner()</script>".encode(), memory) is RenderChoice.NO_GAIN
+    # The page that is kept with its banner is rendered each time, and says nothing of the others.
+    for _ in range(5):
+        memory = rendered(memory, partial("amber"), partial("amber") + "<p>" + "a word " * 9, "/a/amber",
+                          choice=RenderChoice.NEEDED)  # fmt: skip
+    assert choose(partial("kelp"), memory) is RenderChoice.NO_GAIN
 
 
-def test_a_page_keeps_its_own_additions_when_it_is_rendered_again() -> None:
-    memory = look(NO_RENDERS, SHELL, article("amber"), "/a/amber")
-    memory = look(memory, SHELL, article("birch"), "/a/birch")
+def test_two_pages_that_gain_make_their_template_rendered() -> None:
+    memory = NO_RENDERS
+    for name in NAMES[:2]:
+        assert choose(partial(name), memory) is RenderChoice.PROBE
+        memory = rendered(memory, partial(name), partial(name) + article(name), f"/a/{name}")
+    assert choose(partial("cedar"), memory, is_stored=False) is RenderChoice.NEEDED
+
+
+def test_renders_in_vain_are_bounded_over_all_templates() -> None:
+    memory, probes = NO_RENDERS, 0
+    for n in range(60):
+        if choose(partial(f"tale {n}"), memory, template=f"/t{n}/") is RenderChoice.PROBE:
+            probes += 1
+            memory = rendered(memory, partial("x"), partial("x"), f"/t{n}/", template=f"/t{n}/")
+    assert probes == FREE_PROBES[RenderEvidence.PARTIAL] + 1  # one for the first hundred pages
+
+
+def test_renders_that_do_not_end_are_repeated_and_then_count() -> None:
+    memory = passed(NO_RENDERS, SHELL, "/a/amber", RenderChoice.AWAITED)
+    attempts = 0
+    while (found := pages_to_render(memory, is_dry=True))[0]:
+        attempts += 1
+        memory = memory_after_failure(found[1], key("/a/amber"), template="/a/*", evidence=RenderEvidence.SHELL)
+    assert attempts == 3
+
+
+def test_page_keeps_its_own_additions_when_it_is_rendered_again() -> None:
+    memory = rendered(NO_RENDERS, SHELL, article("amber"), "/a/amber")
+    memory = rendered(memory, SHELL, article("birch"), "/a/birch")
     url = Url("http://site.test/a/amber")
 
     again = gain_of(read(SHELL), read(article("amber")), usual=memory.usual_beside(url))
 
     assert again.is_worth_it
-
-
-def test_a_template_that_needs_none_is_tried_again_ever_more_rarely() -> None:
-    page = f"{article('amber ' * 50)}<script>nothing()</script>"
-    memory = NO_RENDERS
-    for name in ("amber", "birch", "cedar"):
-        memory = look(memory, page, page, f"/a/{name}")
-    gaps = []
-    for _ in range(3):
-        passed = 0
-        while not choose(page.encode(), memory).is_yes:
-            memory = memory_after(memory, "/a/*", Url("http://site.test/a/x"), RenderChoice.NO_GAIN, None)
-            passed += 1
-        gaps.append(passed)
-        memory = look(memory, page, page, "/a/x")
-
-    assert gaps == [RETEST_AFTER * 4, RETEST_AFTER * 5, RETEST_AFTER * 6]
-
-
-def test_a_redesign_is_noticed_by_the_shell_that_it_leaves() -> None:
-    page = f"{article('amber ' * 50)}<script>nothing()</script>"
-    memory = NO_RENDERS
-    for name in ("amber", "birch", "cedar"):
-        memory = look(memory, page, page, f"/a/{name}")
-
-    for _ in range(RETEST_AFTER):
-        if choose(SHELL, memory) is RenderChoice.SHELL:
-            break
-        memory = memory_after(memory, "/a/*", Url("http://site.test/a/x"), RenderChoice.NO_GAIN, None)
-    assert choose(SHELL, memory) is RenderChoice.SHELL
-    assert choose(page.encode(), memory) is RenderChoice.NO_GAIN
 
 
 @pytest.mark.parametrize(("mode", "choice"), [("always", RenderChoice.ALWAYS), ("never", RenderChoice.NEVER)])
@@ -139,9 +244,12 @@ def test_a_few_words_are_worth_it_where_there_were_none(before: str | bytes, aft
 
 def test_a_site_of_endless_templates_has_a_bounded_memory() -> None:
     memory = NO_RENDERS
-    for n in range(MOST_TEMPLATES + 50):
-        memory = look(memory, SHELL, article(f"tale {n}"), f"/t{n}/x", template=f"/t{n}/*")
+    for n in range(MAX_TEMPLATES + 50):
+        memory = rendered(memory, SHELL, article(f"tale {n}"), f"/t{n}/x", template=f"/t{n}/*")
+    for n in range(MAX_RAW + 50):
+        memory = passed(memory, SHELL, f"/t/{n}", RenderChoice.AWAITED, template="/t/*")
 
-    assert len(memory.templates) == MOST_TEMPLATES + 1
-    assert memory.of("/never/seen").tests == memory.templates[OTHERS].tests == 50
-    assert len(memory.additions) <= 512
+    assert len(memory.templates) <= MAX_TEMPLATES + 2
+    assert memory.of("/never/seen", RenderEvidence.SHELL) == memory.templates[f"{OTHERS} shell"]
+    assert len(memory.additions) <= MAX_ADDITIONS
+    assert len(memory.raw) == MAX_RAW

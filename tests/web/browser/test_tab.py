@@ -120,6 +120,14 @@ SCENES: dict[str, tuple[str, RenderFailure | None]] = {
 }
 
 
+async def test_address_of_a_frame_stays_a_link_beside_what_it_shows(browser: Browser) -> None:
+    outcome, _ = await rendered(browser, {"/": "<p>x<iframe src=/frame></iframe>", "/frame": FRAME})
+
+    assert isinstance(outcome, Rendered)
+    assert f'href="{SITE}/frame"'.encode() in outcome.html
+    assert b'href="/found"' in outcome.html
+
+
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("scene", SCENES)
 async def test_what_a_page_does_to_its_tab_is_a_finding_and_the_next_page_is_rendered(

@@ -208,6 +208,8 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
         return f"{due}, since somebody asked for it"
     if page.wanted is Wanted.BY_AUDIT:
         return f"{due}, as one of a random sample that holds our report to the truth"
+    if page.wanted is Wanted.TO_RENDER:
+        return f"{due}, since it is stored without what its scripts write, and a browser should read it"
     if page.wanted is Wanted.BY_LEADER:
         return f"{due}, since {page.leader or 'the page whose schedule it shared'} has changed, which said the same"
     if page.wanted is Wanted.TO_CONFIRM:
