@@ -20,6 +20,7 @@ class Wanted(IntEnum):
     BY_AUDIT = 2  # one of a random sample
     BY_LEADER = 3  # the page that leads its shared schedule has changed
     BY_NAME = 4  # by a user who named this very page: it comes before all others
+    BY_DEADLINE = 5  # its new content was withheld as long as may be, and this look ends that; never stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ class Target:
     looks: int = 0  # so far
     failures: int = 0  # looks in a row without a good answer
     soft_errors: int = 0  # of these, the last ones that met the soft error that `reason` names
+    withheld_since: datetime | None = None  # since when other content is withheld as a soft error's
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
     due_at: datetime | None = None  # when it was to be looked at
@@ -202,6 +203,7 @@ class Visit:
     failures: int
     requests: int
     soft_errors: int = 0  # looks in a row, with this one, that met the soft error that `reason` names
+    withheld_since: datetime | None = None  # since when other content is withheld; nothing is after a good look
     requests_beside: int = 0  # for the page again, or for a URL that cannot exist
     received_bytes: int = 0
     saved_bytes: int = 0
@@ -279,6 +281,7 @@ def unchanged_visit(target: Target, *, now: datetime) -> Visit:
         status=None,
         reason="",
         failures=target.failures,
+        withheld_since=target.withheld_since,
         requests=1,
         conditional=bool(target.validators),
     )
