@@ -11,7 +11,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.crawl import ShiftResult
 from crawler.store.database import Database
-from crawler.store.report import explain
+from crawler.store.report import domain_report, explain
 from tests.crawl.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
 from tests.ports import next_port
 
@@ -328,3 +328,25 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
 
     assert known.page is not None
     assert "1 look in a row failed (its body is empty)" in why_due(domain, known, known.page)
+
+
+async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db: Database) -> None:
+    async with site() as made:
+        domain, at = await begun(db, made)
+        made.show = lambda path: (
+            answer(html("<form><p>Who are you? <input name=n> <INPUT TYPE='password' NAME=p> Enter</form>"))
+            if path == "/page4"
+            else well(path)
+        )
+        at += DAY
+        await recrawl(db, domain, at=at)
+        known = await explain(db, domain, Url(f"{domain.root}page4"), at=at, defaults=QUICK.defaults)
+        told = await domain_report(db, domain, at=at + HOUR, window=DAY)
+        made.show = well
+        await crawl(db, at=at + 2 * HOUR)
+        after = await domain_report(db, domain, at=at + 3 * HOUR, window=DAY)
+
+    assert known.page is not None
+    assert "Its new content has been withheld since 2026-01-03 00:00" in why_due(domain, known, known.page)
+    assert "look from 2026-01-05 00:00" in why_due(domain, known, known.page)
+    assert (told and told.withheld, after and after.withheld) == (1, 0)

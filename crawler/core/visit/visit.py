@@ -35,6 +35,18 @@ class State(StrEnum):
     REFUSED = "refused"  # by robots.txt or by the domain's scope
 
 
+class CountedAs(StrEnum):
+    """What a page counts as in reports: its state, but for what never was a page (SQL: page_counted_as)."""
+
+    NEW = "new"
+    KNOWN = "known"
+    GONE = "gone"
+    DEAD_LINK = "dead_link"  # nothing is there, and never was
+    MOVED = "moved"
+    REFUSED = "refused"
+    UNREAD_LIST = "unread_list"  # a place where a sitemap or a feed is looked for, and none was read yet
+
+
 AWAY = frozenset({State.GONE, State.MOVED})  # what is read again after these is back, however it changed meanwhile
 
 

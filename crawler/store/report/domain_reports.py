@@ -51,7 +51,9 @@ class DomainReport:
 
     freshness: expected share of the known pages that are as they were when last seen, weighted by importance;
     freshness_plain: with every page counted alike. None without known pages.
-    held_back: of the new pages, since pages like them have said nothing new of late.
+    held_back: of the new pages, since pages like them have said nothing new of late.  dead_links: addresses that lead
+    to nothing and never led to a page; they are not `gone`.  withheld: pages whose new content is not told yet, as it
+    may stand in place of them (core/soft_errors).
     counted_at: when pages and freshness were counted: `at` itself, or in a large domain up to an hour before.
     looks, changes, failures, requests, bytes: of the window; robots.txt is not among them.
     target_freshness, target_age: what its user wants instead of a budget.  asked_per_day: requests that this takes.
@@ -68,8 +70,10 @@ class DomainReport:
     held_back: int
     known: int
     gone: int
+    dead_links: int
     moved: int
     refused: int
+    withheld: int
     freshness: float | None
     freshness_plain: float | None
     oldest_look_at: datetime | None

@@ -12,6 +12,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, PricePolicy, Terms, Wanted, due_gap, factor_of, values_heard, weight_of
 from crawler.core.http import Refusal, Scope, Url, parse_robots
 from crawler.core.page_rules import PageRules
+from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit import NEVER, State
 from crawler.plugins import load
 from crawler.settings import settings
@@ -198,7 +199,7 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
     if page.wanted is Wanted.BY_LEADER:
         return f"{due}, since {page.leader or 'the page whose schedule it shared'} has changed, which said the same"
     if page.failures:
-        return f"{counted(page.failures, 'look')} in a row failed ({in_words(page.reason)}); {due}"
+        return f"{counted(page.failures, 'look')} in a row failed ({in_words(page.reason)}); {due}{_withheld(page)}"
     if page.leader is not None:
         return f"{due}, to see whether it still says the same as {page.leader}, whose schedule it shares"
     if today is None or page.reason:
@@ -208,6 +209,14 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
     if page.due_at is None or page.due_at >= NEVER:
         return f"it was had once, when a rule wanted no more of it; by today's rules {_why_then(today)}"
     return f"{due}{_why_stored(page, page.due_at, today)}"
+
+
+def _withheld(page: PageFacts) -> str:
+    """Return since when new content of the page is withheld and when that ends, or an empty string."""
+    if page.withheld_since is None:
+        return ""
+    since, until = shown_instant(page.withheld_since), shown_instant(page.withheld_since + MAX_WITHHELD)
+    return f". Its new content has been withheld since {since}; the first look from {until} on accepts what it finds"
 
 
 def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:

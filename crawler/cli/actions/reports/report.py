@@ -25,6 +25,7 @@ from crawler.store.plan import Calibration
 from crawler.store.report import DomainReport, ListReport, SourceFacts, domain_report, lists_of, signal_sources
 
 FAILED_MEANS = " that did not get the page: no answer, an error such as 404, or a redirect for now"
+WITHHELD_MEANS = " whose new content may stand in place of them; it is accepted after two days"
 COUNTED_NOW = timedelta(minutes=1)
 
 
@@ -130,8 +131,10 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
             f"{found.new}" + (f", {found.held_back} of them put off" if found.held_back else ""),
         ),
         ("Gone", str(found.gone)),
+        ("Dead links", str(found.dead_links)),
         ("Moved", str(found.moved)),
         ("May not be fetched", str(found.refused)),
+        ("Withheld", f"{counted(found.withheld, 'page')}{WITHHELD_MEANS}" if found.withheld else ""),
         ("Sitemaps and feeds", shown_lists(reported.lists)),
         ("", " "),
         ("In the last", shown_span(found.window)),
@@ -205,6 +208,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
         "looked at",
         "never fetched",
         "gone",
+        "dead links",
         "moved",
         "looks",
         "changes",
@@ -223,6 +227,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
                 str(each.known),
                 str(each.new),
                 str(each.gone),
+                str(each.dead_links),
                 str(each.moved),
                 str(each.looks),
                 str(sum(count for change, count in each.changes.items() if change != "first")),
@@ -248,5 +253,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
             remark(f"{each.domain}: TLS is insecure, no certificate is checked (--insecure-tls)")
         if each.finding:
             remark(f"{each.domain}: {each.finding}")
+        if each.withheld:
+            remark(f"{each.domain}: {counted(each.withheld, 'page')}{WITHHELD_MEANS}")
         if calibration.audits.is_off or calibration.scheduled.is_off:
             remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")
