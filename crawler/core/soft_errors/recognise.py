@@ -105,7 +105,8 @@ NO_SOFT_ERRORS = SoftErrorMemory()
 class SoftErrorSignals:
     """The signs in an answer by which a soft error is recognised.
 
-    own: the page's own text; nothing where the Snapshot had the same words, which then prove nothing.  ignored: words that prove nothing, of the boilerplate and of the page's URL.
+    own: the page's own text; nothing where the Snapshot had the same words, which then prove nothing.
+    ignored: words that prove nothing, of the boilerplate and of the page's URL.
     replacement: of the Snapshot's own text; None for a page without a Snapshot.  before: the Snapshot's main digest.
     is_cut: the body ends too early, and the Snapshot's did not.  is_empty: the body has not a byte.
     is_blank: there is no text where there was some.  has_password_field: there is one, and the Snapshot had none.
@@ -227,7 +228,9 @@ def probe_answered(
     keep_good_count: the page that caused this probe also caused the last one. Then the count of good pages since is
     kept; otherwise each probe would reset it and no page could ever be confirmed gone.
     """
-    is_same = soft_errors.answered_at is not None and (absent == soft_errors.absent or alike(absent, soft_errors.absent))
+    is_same = soft_errors.answered_at is not None and (
+        absent == soft_errors.absent or alike(absent, soft_errors.absent)
+    )
     wait = min(2 * soft_errors.wait, LONGEST_PROBE_WAIT) if is_same else FIRST_PROBE_WAIT
     good = soft_errors.good if is_same and keep_good_count else 0
     return replace(

@@ -51,8 +51,8 @@ PAGES = """
                   %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[], %(text_digest)s::bytea[],
                   %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[],
                   %(is_rendered)s::bool[])
-        AS x(key, at, status, reason, failures, soft_errors, withheld_since, evidence_a, evidence_b, amount_total, amount_changes,
-             moved_to, led_to, good, changed,
+        AS x(key, at, status, reason, failures, soft_errors, withheld_since, evidence_a, evidence_b, amount_total,
+             amount_changes, moved_to, led_to, good, changed,
              announced, rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest,
              main_digest, shape_digest, fingerprint, is_rendered)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key

@@ -74,7 +74,8 @@ FORGET = ("freshness_figures", "top_page")
 # All pages are read once: half a million take some seconds, by the statement and not by the look.
 COUNT = f"""
     WITH p AS MATERIALIZED (
-        SELECT key, state, importance, freshness, due_at, last_look_at, counted_as, withheld_since, template, failures, is_rendered,
+        SELECT key, state, importance, freshness, due_at, last_look_at, counted_as, withheld_since, template,
+               failures, is_rendered,
                extract(epoch FROM greatest(%(at)s, last_good_at) - last_good_at)::float8 AS age_s,
                extract(epoch FROM due_at - last_look_at)::float8 AS interval_s,
                state = 'known' AND version > 0 AS is_read
@@ -111,7 +112,8 @@ COUNT = f"""
           FROM unnest(%(rankings)s::text[]) AS r(ranking)
          CROSS JOIN LATERAL (SELECT key, importance FROM p
                               WHERE CASE r.ranking WHEN '{ALL}' THEN true WHEN '{FAILING}' THEN p.failures > 0
-                                                   WHEN '{RENDERED}' THEN p.is_rendered ELSE p.counted_as = r.ranking END
+                                                   WHEN '{RENDERED}' THEN p.is_rendered
+                                                   ELSE p.counted_as = r.ranking END
                               ORDER BY importance DESC NULLS LAST, key LIMIT %(places)s) b
          WHERE %(is_large)s)
     SELECT

@@ -31,7 +31,8 @@ DOMAINS = f"""
            sum(importance * freshness) / nullif(sum(importance) FILTER (WHERE freshness IS NOT NULL), 0) AS freshness,
            min(target_freshness)::float8 AS target_freshness, sum(pages_known)::bigint AS pages_known,
            sum(pages_new)::bigint AS pages_new, sum(pages_gone)::bigint AS pages_gone,
-           sum(dead_links)::bigint AS dead_links, sum(pages_withheld)::bigint AS pages_withheld, sum(due)::bigint AS due,
+           sum(dead_links)::bigint AS dead_links, sum(pages_withheld)::bigint AS pages_withheld,
+           sum(due)::bigint AS due,
            count(*) FILTER (WHERE is_leased) AS leased, count(*) FILTER (WHERE is_held) AS held,
            count(*) FILTER (WHERE is_waiting) AS waiting, max(oldest_s) AS oldest_look_s
       FROM found GROUP BY domain ORDER BY domain = %(others)s, domain

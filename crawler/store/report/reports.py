@@ -85,7 +85,8 @@ DUE_OR_ASKED_FOR = f"""
          WHERE n.url NOT IN (SELECT url FROM page WHERE domain_id = %(domain_id)s)),
     found AS ({DUE.rstrip().removesuffix(")")} OR p.url IN (SELECT url FROM named)
             OR EXISTS (SELECT FROM beneath b WHERE starts_with(p.url, b.prefix))))
-    SELECT found.new + unheard.many AS new, unread_lists, due, conditional, known_bytes, mean_bytes, inbox_rows FROM found, unheard
+    SELECT found.new + unheard.many AS new, unread_lists, due, conditional, known_bytes, mean_bytes, inbox_rows
+      FROM found, unheard
 """  # noqa: S608  only our own statement is put in
 HOLDERS = "SELECT DISTINCT holder FROM domain_state WHERE leased_until > clock_timestamp() AND holder IS NOT NULL"
 BENEATH = """

@@ -14,8 +14,8 @@ from crawler.store.report.figures import KEPT_FOR, kept_top, ranking_of
 from crawler.store.report.reports import IMPORTANCE, PAGES
 
 WANTED = """
-    (%(state)s::text IS NULL OR page_counted_as(f.state, p.version, u.kind) = %(state)s) AND (NOT %(failing)s OR p.failures > 0)
-    AND (NOT %(rendered)s OR p.is_rendered)
+    (%(state)s::text IS NULL OR page_counted_as(f.state, p.version, u.kind) = %(state)s)
+    AND (NOT %(failing)s OR p.failures > 0) AND (NOT %(rendered)s OR p.is_rendered)
 """
 # Freshness and titles are looked up for the pages that are shown, and for no others.
 BEST = f"""
@@ -84,8 +84,8 @@ async def pages(
     Of a large domain those that were so when it was last counted, if that was no longer ago than kept_for, as they are
     now.
 
-    state: only those that count as it.  failing: only those of which the newest look brought no good answer.  rendered: only those
-    whose last version a browser made.
+    state: only those that count as it.  failing: only those of which the newest look brought no good answer.
+    rendered: only those whose last version a browser made.
     """
     values = {"domain_id": domain.id, "at": at, "top": top, "state": state, "failing": failing, "rendered": rendered}
     ranking = ranking_of(state, failing=failing, rendered=rendered)
