@@ -12,6 +12,7 @@ from crawler.cli.actions.explain.content import ShownContent, content_of, shown_
 from crawler.cli.actions.explain.signals import chance_now, shown_signals
 from crawler.cli.actions.explain.why import (
     amount_factor_of,
+    defaults_in_use,
     due_today,
     rules_now,
     scope_now,
@@ -28,7 +29,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
 from crawler.core.cash import Order
 from crawler.core.domain import Domain
-from crawler.core.freshness import ELSEWHERE, Terms, credible_interval
+from crawler.core.freshness import ELSEWHERE, PricePolicy, Terms, credible_interval
 from crawler.core.http import Url, authority_of, key_of
 from crawler.core.visit import State
 from crawler.local.stack import is_without_worker
@@ -67,7 +68,7 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
             await require_not_before_last_visit(db, [domain], at)
         home = scope_now(domain).home(url)
         instant = at or datetime.now(UTC)
-        known = await report.explain(db, domain, home, at=instant, defaults=settings().defaults)
+        known = await report.explain(db, domain, home, at=instant, defaults=defaults_in_use())
         waits = why_not(domain, await domains.status_of(db, domain, at=instant), at=instant)
         content_now = await content_of(db, domain, known.page) if known.page else None
         return domain, home, known, content_now, waits, await _listed(db, domain, home)
@@ -357,8 +358,9 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "belief": why_belief(page, known.prior_source),
         "prior_source": known.prior_source,
         "worth": worth_now(domain, known, page),
-        "price": known.terms.price if known.terms else None,
-        "terms": known.terms,
+        "price": known.terms.price if known.terms and isinstance(known.terms.revisit, PricePolicy) else None,
+        "revisit": domain.settings.revisit,
+        "terms": known.terms and values_of(known.terms) | {"revisit": domain.settings.revisit},
         "due_today": due_today(domain, known, page),
         "sources": known.sources,
         "asked": _asking(page, known),

@@ -9,17 +9,33 @@ from crawler.cli.actions.explain.signals import recall_and_ahead, unseen_days
 from crawler.cli.reasons import in_words
 from crawler.cli.values import counted, shown_instant, shown_rate, shown_span, shown_when
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, PricePolicy, Terms, Wanted, due_gap, factor_of, values_heard, weight_of
-from crawler.core.http import Refusal, Scope, Url, parse_robots
+from crawler.core.freshness import (
+    DAY,
+    Defaults,
+    PricePolicy,
+    Terms,
+    Wanted,
+    due_gap,
+    factor_of,
+    phase_of,
+    values_heard,
+    weight_of,
+)
+from crawler.core.http import Refusal, Scope, Url, key_of, parse_robots
 from crawler.core.page_rules import PageRules
 from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit import NEVER, State
-from crawler.plugins import load
+from crawler.plugins import defaults_with, load
 from crawler.settings import settings
 from crawler.store.report import Explanation, PageFacts, PriorLevel, PriorSource, Waiting
 
 ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
 FOREVER_DAYS = 1e6  # no bound: the terms' own are looked at by themselves
+
+
+def defaults_in_use() -> Defaults:
+    """Return the defaults with the scores and revisit policies of the plugins in use, as a crawl has them."""
+    return defaults_with(settings().defaults, settings().plugins)
 
 
 def scope_now(domain: Domain) -> Scope:
@@ -116,11 +132,15 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
 
 
 def _due_by_policy(page: PageFacts, terms: Terms) -> Due | None:
-    """What the domain's policy makes of a page: one span for all, or what the last look stored."""
+    """Return what the domain's policy makes of a page: one span for all, or what was stored after the last look.
+
+    The first wait of a page is stored as it was cut (`phase_of`), and is given here as the policy said it.
+    """
     standing = terms.revisit.standing
     if page.last_good_at is None or page.due_at is None:
         return None
-    gap = min(max(standing or page.due_at - page.last_good_at, terms.least), terms.most)
+    phase = phase_of(key_of(page.url)) if page.visits == 1 else 1.0
+    gap = min(max(standing or (page.due_at - page.last_good_at) / phase, terms.least), terms.most)
     return Due(Bound.POLICY, by_rule=False, gap=gap, at=page.last_good_at + gap)
 
 

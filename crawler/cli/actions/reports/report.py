@@ -16,6 +16,7 @@ from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share,
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
 from crawler.local.stack import is_without_worker
+from crawler.plugins import is_policy
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.settings import settings
 from crawler.store import domains, learned, plan
@@ -89,8 +90,8 @@ def _document(reported: Reported) -> dict[str, object]:
     found, calibration = reported.found, reported.calibration
     return values_of(found) | {
         "changes": dict(found.changes),
-        "price": _price(found),
-        "is_usual_price": found.price is None,
+        "price": _price(found) if _is_by_price(found) else None,
+        "is_usual_price": _is_by_price(found) and found.price is None,
         "calibration": {"audits": described(calibration.audits), "scheduled": described(calibration.scheduled)},
         "trust": reported.standings,
         "lists": reported.lists,
@@ -106,6 +107,15 @@ def _next(found: DomainReport) -> datetime:
 
 def _price(found: DomainReport) -> float:
     return settings().price if found.price is None else found.price
+
+
+def _is_by_price(found: DomainReport) -> bool:
+    """Return whether the price says when pages are looked at again: as chosen, or since no plugin has the policy."""
+    return found.revisit == "price" or not is_policy(found.revisit, settings().plugins)
+
+
+def _shown_price(found: DomainReport) -> str:
+    return f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"
 
 
 def _facts(reported: Reported) -> list[tuple[str, str]]:
@@ -148,7 +158,8 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         (_of_day(found), f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
         ("Target", shown_setting("target_age", found.target_age)),
         ("Target", shown_setting("target_freshness", found.target_freshness)),
-        ("Price", f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"),
+        ("Looked at again", "" if _is_by_price(found) else f"by policy: {found.revisit}"),
+        ("Price", _shown_price(found) if _is_by_price(found) else ""),
         ("Finding", found.finding),
         (
             "Left alone until",
