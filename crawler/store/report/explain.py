@@ -78,7 +78,7 @@ PAGE = f"""
      WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
 """  # noqa: S608  only our own expressions are put in
 VISITS = """
-    SELECT at, answer, status, reason, change, rung, distance_bits, conditional, received_bytes, saved_bytes,
+    SELECT at, answer, status, reason, change, rung, distance_bits, conditional, requests, received_bytes, saved_bytes,
            elapsed_ms, cash, expected, due_at, price, audit, amount,
            rendering, added_words, added_links
       FROM visits_of(%(domain_id)s, %(key)s) ORDER BY at DESC LIMIT %(most)s
@@ -221,8 +221,9 @@ class PageFacts:
 
 @dataclass(frozen=True, slots=True)
 class PastVisit:
-    """One of the last visits. cash: coins that it settled.  expected: the chance that was given for a change.
+    """One of the last visits. requests: all that it took, the page's own and others; bytes are of all of them.
 
+    cash: coins that it settled.  expected: the chance that was given for a change.
     price: importance x days that it had to be worth.  audit: it was one of a random sample.
     amount: the part of the page that changed, 0 to 1.  rendering: why it was rendered, or was not, or what became of
     it.  added_words, added_links: by its scripts.  rung, rendering: of Rung, RenderChoice and RenderFailure, or a word
@@ -237,6 +238,7 @@ class PastVisit:
     rung: str
     distance_bits: int | None
     conditional: bool
+    requests: int
     received_bytes: int
     saved_bytes: int
     elapsed_ms: int

@@ -60,8 +60,9 @@ PAGES = f"""
 """  # noqa: S608  only our own expressions are put in
 DUE = """
     SELECT count(*) FILTER (WHERE page_counted_as(f.state, p.version, u.kind) = 'new') AS new,
-           count(*) FILTER (WHERE f.state = 'new' AND u.kind = '' AND p.version = 0) AS unread_lists,
-           count(*) FILTER (WHERE f.state <> 'new') AS due,
+           count(*) FILTER (WHERE page_counted_as(f.state, p.version, u.kind) = 'unread_list') AS unread_lists,
+           count(*) FILTER (WHERE page_counted_as(f.state, p.version, u.kind)
+                                  NOT IN ('new', 'unread_list', 'refused')) AS due,
            count(*) FILTER (WHERE f.state <> 'new' AND coalesce(p.etag, p.last_modified) IS NOT NULL
                                   AND p.version > 0) AS conditional,
            coalesce(sum(p.received_bytes::bigint) FILTER (WHERE f.state <> 'new'), 0)::bigint AS known_bytes,
@@ -114,6 +115,11 @@ class Workload:
     known_bytes: int
     mean_bytes: float
     inbox_rows: int
+
+    @property
+    def looks(self) -> int:
+        """Return how many fetches wait: of pages, and of places where a list may be."""
+        return self.new + self.unread_lists + self.due
 
 
 async def workload(db: Database, domain: Domain, *, at: datetime) -> Workload:

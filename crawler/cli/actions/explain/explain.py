@@ -206,7 +206,7 @@ def _show(facts: list[tuple[str, str]], known: Explanation, *, why: bool) -> Non
 
 
 def _show_looks(known: Explanation, *, why: bool) -> None:
-    figures = ["by", "bytes", "expected"] if why else []
+    figures = ["by", "requests", "bytes", "expected"] if why else []
     show(
         ["look", "answer", "found", "amount", *figures, "reason"],
         [
@@ -216,7 +216,12 @@ def _show_looks(known: Explanation, *, why: bool) -> None:
                 look.change.value,
                 shown_share(look.amount),
                 *(
-                    (look.rung.replace("_", " "), shown_bytes(look.received_bytes), shown_share(look.expected))
+                    (
+                        look.rung.replace("_", " "),
+                        str(look.requests),
+                        shown_bytes(look.received_bytes),
+                        shown_share(look.expected),
+                    )
                     if why
                     else ()
                 ),
@@ -224,7 +229,7 @@ def _show_looks(known: Explanation, *, why: bool) -> None:
             )
             for look in known.visits
         ],
-        right=["amount", "bytes", "expected"],
+        right=["amount", "requests", "bytes", "expected"],
     )
 
 
