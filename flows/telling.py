@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from prefect import get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
+from crawler.cli.values import counted
 from crawler.clock import Clock
 from crawler.local.keys.entrance import command_seal
 from crawler.local.pages import pages_origin
@@ -48,7 +49,7 @@ def markdown(done: Delivered) -> str:
 
 def told_sentence(done: Delivered) -> str:
     """How much was told."""
-    return f"{done.changes:,} changes told in {done.messages:,} messages."
+    return f"{counted(done.changes, 'change')} told in {counted(done.messages, 'message')}."
 
 
 def untold_sentences(done: Delivered) -> list[str]:

@@ -21,6 +21,7 @@ class Page(SQLModel, table=True):
         CheckConstraint("evidence_a >= 0 AND evidence_b >= 0", name="page_evidence"),
         CheckConstraint("amount_total >= 0 AND amount_changes >= 0", name="page_amounts"),
         Index("page_leader", "domain_id", "leader", postgresql_where=sql("leader IS NOT NULL")),
+        Index("page_withheld", "domain_id", postgresql_where=sql("withheld_since IS NOT NULL")),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())
@@ -47,6 +48,8 @@ class Page(SQLModel, table=True):
     changes: int = Field(sa_column=count())
     failures: int = Field(sa_column=small(default="0"))
     soft_errors: int = Field(sa_column=small(default="0"))  # looks in a row that met the soft error that `reason` names
+    # Since when other content than the last Snapshot's is withheld, as it may be a soft error's.
+    withheld_since: datetime | None = Field(sa_column=instant(nullable=True))
     last_look_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_good_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_change_at: datetime | None = Field(sa_column=instant(nullable=True))
@@ -83,7 +86,7 @@ class Frontier(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
         CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
-        CheckConstraint("wanted BETWEEN 0 AND 5", name="frontier_wanted"),
+        CheckConstraint("wanted BETWEEN 0 AND 6", name="frontier_wanted"),
         Index(
             "frontier_discovery",
             "domain_id",

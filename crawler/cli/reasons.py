@@ -31,7 +31,7 @@ WORDS: dict[str, str] = {
     Reason.LEASE: "cut short by the end of its lease",
     SoftError.SOFT_404: "it shows what the domain shows for addresses that cannot exist",
     SoftError.LOGIN: "a login stands in place of its text",
-    SoftError.SHARED_TEXT: "it shows what other pages, too, show in place of their texts",
+    SoftError.SHARED_TEXT: "it shows what other pages also show in place of their texts",
     SoftError.TRUNCATED: "its body ends before its end",
     SoftError.EMPTY: "its body is empty",
     SoftError.BLANK: "it has no text any more",

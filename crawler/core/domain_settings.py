@@ -557,14 +557,14 @@ ORDERING = {
     "discovery": Setting(
         Kind.NUMBER,
         "--discovery-weight NUMBER",
-        "What the reserve pays a new page, beside a known one.",
+        "Weight of new pages beside revisits, in requests and importance; 10 to 0: new pages first.",
         most=1000,
         column="discovery_weight",
     ),
     "refresh": Setting(
         Kind.NUMBER,
         "--refresh-weight NUMBER",
-        "What it pays a known page; 1 each unless said.",
+        "Weight of revisits beside new pages; 1 each unless said.",
         most=1000,
         column="refresh_weight",
     ),

@@ -1,5 +1,6 @@
 """One look at a page: fetched, parsed, compared with the last Snapshot, and decided. Nothing is stored here."""
 
+import asyncio
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from crawler.core.change import Change, SiteEdit, take_site_edits
 from crawler.core.freshness import Wanted
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, PageKey, Unreached, Url, Validators
 from crawler.core.page import Fingerprint, ListKind, Parsed, distance_bits, is_list_body
-from crawler.core.soft_errors import is_probe_due, probe_answered, probe_sent
+from crawler.core.soft_errors import SoftError, is_probe_due, probe_answered, probe_sent
 from crawler.core.validators import head_outcome_of, head_shows_same, spared_visit, validators_to_verify
 from crawler.core.visit import (
     OVERLOADED,
@@ -82,6 +83,7 @@ class Visitor:
         self.requester, self.parser, self.reader, self.known = requester, parser, reader, known
         self.clock, self.stored_body, self.lists, self.login = clock, stored_body, lists, login
         self.recent_texts = RecentTexts()
+        self._probing = asyncio.Lock()
         self._beside: defaultdict[PageKey, ExtraCost] = defaultdict(ExtraCost)  # of looks under way
 
     def take_site_edits(self, *, at: datetime) -> SiteEdit | None:
@@ -237,8 +239,10 @@ class Visitor:
         visit = judged(known=self.known)
         if is_shell:
             visit = replace(visit, sample=None)
-        elif self.is_doubtful(visit):
-            await self.probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)
+        elif may_be_soft_404(visit) or self.recent_texts.are_like(visit):
+            async with self._probing:  # a probe that another visit has sent answers for this one, too
+                if self.is_probe_due(visit):
+                    await self.probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)
             visit = judged(known=self.known)
         self.known = replace(
             self.known, mask=visit.mask or self.known.mask, soft_errors=memory_after(self.known.soft_errors, visit)
@@ -268,11 +272,10 @@ class Visitor:
             comparison = compare(target, parsed, baseline, now=now, known=self.known)
         return baseline, comparison
 
-    def is_doubtful(self, visit: Visit) -> bool:
-        """Whether the domain's answer for a URL that cannot exist would tell more of this visit."""
-        return is_probe_due(self.known.soft_errors, now=visit.at) and (
-            may_be_soft_404(visit) or self.recent_texts.are_like(visit)
-        )
+    def is_probe_due(self, visit: Visit) -> bool:
+        """Return whether the domain may be asked for a URL that cannot exist, to tell more of this visit."""
+        lacks_evidence = visit.reason == SoftError.REPLACED
+        return is_probe_due(self.known.soft_errors, now=visit.at, lacks_evidence=lacks_evidence)
 
     async def probe(self, target: Target, *, is_rendered: bool) -> None:
         """Ask the domain for a URL that cannot exist, so that a soft 404 is recognised.

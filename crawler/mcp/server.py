@@ -220,6 +220,8 @@ def _freshness(report: DomainReport) -> dict[str, Any]:
         "known": report.known,
         "new": report.new,
         "gone": report.gone,
+        "dead_links": report.dead_links,
+        "withheld": report.withheld,
         "last_visit_at": report.last_visit_at.isoformat() if report.last_visit_at else None,
         "oldest_look_at": report.oldest_look_at.isoformat() if report.oldest_look_at else None,
         "finding": report.finding,

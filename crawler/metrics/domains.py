@@ -14,6 +14,8 @@ GAUGES: tuple[tuple[str, str, Callable[[DomainGauge], float | None]], ...] = (
     ("recrawl_domain_known_pages", "Pages that were read and are there.", lambda d: d.pages_known),
     ("recrawl_domain_unread_pages", "Pages heard of and never read.", lambda d: d.pages_new),
     ("recrawl_domain_gone_pages", "Pages that are gone.", lambda d: d.pages_gone),
+    ("recrawl_domain_dead_links", "Addresses that lead to nothing, and never led to a page.", lambda d: d.dead_links),
+    ("recrawl_domain_withheld_pages", "Pages whose new content is withheld.", lambda d: d.pages_withheld),
     ("recrawl_domain_due_pages", "Known pages whose time has come.", lambda d: d.due),
     ("recrawl_domain_oldest_look_seconds", "Since the look of the page unseen longest.", lambda d: d.oldest_look_s),
     ("recrawl_domain_leased", "Domains that are being crawled.", lambda d: d.leased),

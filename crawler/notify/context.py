@@ -56,7 +56,9 @@ async def open_context(
 
 @dataclass(slots=True)
 class Delivered:
-    """What came of a delivery. changes, messages: that were taken.  failed: tries that were not, by subscription.
+    """What came of a delivery. messages: that were taken.  failed: tries that were not, by subscription.
+
+    positions: in the feed, of the changes that were taken: one that several subscriptions are told is one change.
 
     put: changes that came into the outbox.  elsewhere: why this process may not deliver, by subscription that nobody
     else delivers to either.
@@ -64,7 +66,7 @@ class Delivered:
 
     put: int = 0
     messages: int = 0
-    changes: int = 0
+    positions: set[int] = field(default_factory=set)
     failed: dict[int, str] = field(default_factory=dict)
     elsewhere: dict[int, str] = field(default_factory=dict)
 
@@ -72,9 +74,24 @@ class Delivered:
         """Count what came of another delivery, too."""
         self.put += other.put
         self.messages += other.messages
-        self.changes += other.changes
+        self.positions |= other.positions
         self.failed |= other.failed
         self.elsewhere |= other.elsewhere
+
+    @property
+    def changes(self) -> int:
+        """Return how many changes were taken, each counted once, however many subscriptions were told of it."""
+        return len(self.positions)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the figures by name, for JSON."""
+        return {
+            "put": self.put,
+            "messages": self.messages,
+            "changes": self.changes,
+            "failed": self.failed,
+            "elsewhere": self.elsewhere,
+        }
 
     @property
     def untold(self) -> dict[int, str]:

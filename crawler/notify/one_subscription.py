@@ -153,7 +153,7 @@ async def _noted(
     if not outcome.why_not:
         await subscriptions.taken(context.db, message, at=now)
         done.messages += 1
-        done.changes += len(message.changes)
+        done.positions.update(change["position"] for change in message.changes)
         return True
     facts = {"subscription": subscription.id, "token": str(message.token), "why": outcome.why_not}
     log.info("message.not_taken", extra=facts)

@@ -16,7 +16,7 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import SETTINGS
 from crawler.core.http import TrafficHour
 from crawler.core.setting import Kind
-from crawler.core.visit import State
+from crawler.core.visit import CountedAs
 from crawler.plan import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.serve.at_once import at_once
 from crawler.serve.home import DomainCard
@@ -134,9 +134,10 @@ async def _groups(db: Database, domain: Domain, card: DomainCard, *, kept_for: t
 
     groups = [PageGroup("Failing", failing := await found(failing=True), len(failing))]
     for title, state, count in (
-        ("Gone", State.GONE, card.report.gone),
-        ("Moved", State.MOVED, card.report.moved),
-        ("May not be fetched", State.REFUSED, card.report.refused),
+        ("Gone", CountedAs.GONE, card.report.gone),
+        ("Dead links", CountedAs.DEAD_LINK, card.report.dead_links),
+        ("Moved", CountedAs.MOVED, card.report.moved),
+        ("May not be fetched", CountedAs.REFUSED, card.report.refused),
     ):
         groups += [PageGroup(title, await found(state=state), count)] if count else []
     groups.append(PageGroup("Rendered in a browser", rendered := await found(rendered=True), len(rendered)))

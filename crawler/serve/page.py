@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crawler.cli.actions.explain.signals import chance_now, shown_signals
-from crawler.cli.actions.explain.why import scope_now, why_belief, why_next, why_refused, why_untracked, worth_now
+from crawler.cli.actions.explain.why import (
+    defaults_in_use,
+    scope_now,
+    why_belief,
+    why_next,
+    why_refused,
+    why_untracked,
+    worth_now,
+)
 from crawler.cli.reasons import RENDERING
 from crawler.cli.waiting import page_wait
 from crawler.core.change import PageDiff
@@ -13,7 +21,6 @@ from crawler.core.http import Url
 from crawler.core.visit import State
 from crawler.crawl import ParserPool, diff_versions
 from crawler.register import url_of
-from crawler.settings import settings
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import Explanation, PageVersion, VersionContent
@@ -72,7 +79,7 @@ async def url_facts(
 ) -> UrlFacts:
     """All about one URL of a domain. Raises BadInput for what is none."""
     url = scope_now(domain).home(url_of(text))
-    known = await report.explain(db, domain, url, at=at, defaults=settings().defaults)
+    known = await report.explain(db, domain, url, at=at, defaults=defaults_in_use())
     page = known.page
     if page is None:
         return UrlFacts(url=url, domain=domain, known=known, untracked=why_untracked(url, domain, known))

@@ -320,6 +320,7 @@ def test_a_reader_that_fails_at_a_page_makes_that_page_unreadable(
 
 
 WEDNESDAY, FRIDAY = "2040-02-01T12:00:00+00:00", "2040-02-03T12:00:00+00:00"
+LATER = "2040-02-04T12:00:00+00:00"
 
 
 def due_times(run: Run, site: Site, database_url: str) -> dict[str, str]:
@@ -342,6 +343,17 @@ def test_a_domain_that_chooses_weekdays_is_looked_at_on_the_next_working_day(
     assert {due[:16] for due in due_times(run, site, database_url).values()} == {"2040-02-06T06:00"}
     shown = run("domains", "show", site.name, database_url=database_url)
     assert "by policy: weekdays" in shown.out
+    told = run("report", site.name, database_url=database_url)
+    assert "by policy: weekdays" in told.out
+    assert "importance x days" not in told.out
+    for url in listed(run("pages", site.name, "--json", database_url=database_url)):
+        explained = run("explain", url, "--at", LATER, "--json", database_url=database_url)
+        assert explained.code == 0, explained.err
+        known = json.loads(explained.out)
+        assert known["due_today"]["bound"] == "policy"
+        assert known["due_today"]["at"][:16] == "2040-02-06T06:00"
+        assert (known["price"], known["worth"], known["revisit"]) == (None, None, "weekdays")
+        assert "the domain's policy says" in known["next"]
     assert run("plan", site.name, database_url=database_url).code == 0
 
 

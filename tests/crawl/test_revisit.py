@@ -1,14 +1,18 @@
 """Revisit policies in crawls of a site whose pages change at known times."""
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 from statistics import fmean
 
 import pytest
 
+from crawler.cli.actions.explain.why import due_today, why_due
+from crawler.core.http import Url
 from crawler.store import domains
 from crawler.store.database import Database
-from tests.crawl.crawls import DAY, START, answering, crawl, register, rows
+from crawler.store.report import explain
+from tests.crawl.crawls import DAY, QUICK, START, answering, crawl, register, rows
 from tests.crawl.periods import Periods, live, waits_after
 
 
@@ -67,6 +71,24 @@ async def test_a_page_that_stays_as_it_is_waits_longer_by_similarity(db: Databas
     first, second, third, *_ = (at for (at,) in found)
     assert second - first <= 30.5 * DAY
     assert abs(third - second - 30 * DAY) <= 0.6 * DAY
+
+
+async def test_explain_says_what_the_policy_says_also_of_a_first_wait_that_was_cut(db: Database) -> None:
+    site = Periods((1000.0,), pages=4)
+    async with answering(site.respond) as url:
+        domain = await register(db, url, revisit="similarity")
+        await crawl(db, at=START)
+        paths = [each for (each,) in await rows(db, "SELECT url FROM page WHERE version > 0 AND visits = 1")]
+        known = [await explain(db, domain, Url(each), at=START + DAY, defaults=QUICK.defaults) for each in paths]
+
+    assert len(known) >= 4
+    for each in known:
+        assert each.page is not None
+        today = due_today(domain, each, each.page)
+        assert today is not None
+        assert today.gap is not None
+        assert abs(today.gap - 30 * DAY) < timedelta(minutes=1)
+        assert "the domain's policy says 30 days after the last one" in why_due(domain, each, each.page)
 
 
 async def test_of_a_budget_that_binds_the_latest_pages_come_first(db: Database) -> None:

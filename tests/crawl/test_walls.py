@@ -11,7 +11,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.crawl import ShiftResult
 from crawler.store.database import Database
-from crawler.store.report import explain
+from crawler.store.report import domain_report, explain
 from tests.crawl.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
 from tests.ports import next_port
 
@@ -114,14 +114,14 @@ def found(shift: ShiftResult) -> dict[str, int]:
     return {change.value: count for change, count in shift.stats.changes.items() if count}
 
 
-async def test_a_login_wall_for_three_days_loses_nothing(db: Database) -> None:
+async def test_a_login_wall_for_a_day_and_a_half_loses_nothing(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         before = await knowledge(db)
 
         made.show = everywhere("<form><p>Who are you? <input name=n> <INPUT TYPE='password' NAME=p> Enter</form>")
         for n in range(1, 4):
-            shift = await recrawl(db, domain, at=at + n * DAY)
+            shift = await recrawl(db, domain, at=at + n * DAY / 2)
             assert set(found(shift)) == {"unknown"}
             assert shift.stats.reasons["login"] == 9
         assert await knowledge(db) == before
@@ -132,6 +132,81 @@ async def test_a_login_wall_for_three_days_loses_nothing(db: Database) -> None:
     assert found(back) == {"same": 8, "changed": 1}
     assert await events(db) == [("changed", "page3")]
     assert await coins_missing(db) == 0
+
+
+async def test_a_login_wall_is_told_two_days_after_it_came(db: Database) -> None:
+    async with site() as made:
+        domain, at = await begun(db, made)
+        made.show = everywhere("<form><p>Who are you? <input name=n> <INPUT TYPE='password' NAME=p> Enter</form>")
+        start = at + DAY
+        await recrawl(db, domain, at=start)
+        withheld = await rows(db, "SELECT count(*), min(withheld_since) FROM page WHERE withheld_since IS NOT NULL")
+        at = start
+        while not await events(db):
+            at = max((await rows(db, "SELECT min(due_at) FROM frontier"))[0][0], at + timedelta(minutes=1))
+            assert at < start + 3 * DAY
+            await crawl(db, at=at)
+        await crawl(db, at=at + timedelta(minutes=1))
+
+    assert withheld[0][0] == 9
+    assert timedelta(0) <= withheld[0][1] - start < HOUR
+    assert timedelta(0) <= at - start - 2 * DAY < HOUR
+    assert {change for change, _ in await events(db)} <= {"changed", "boilerplate"}  # one text, everywhere
+    assert await rows(db, "SELECT count(*) FROM page WHERE version = 2 AND withheld_since IS NULL") == [(9,)]
+
+
+async def test_a_page_whose_content_was_withheld_for_two_days_comes_before_all_others(db: Database) -> None:
+    async with site() as made:
+        domain, at = await begun(db, made)
+        lost = {"/page3"}
+        made.show = lambda path: (
+            answer(html("<form><p>Who are you? <input name=n> <INPUT TYPE='password' NAME=p> Enter</form>"))
+            if path in lost
+            else well(path)
+        )
+        await recrawl(db, domain, at=at + DAY)
+        assert (await page(db, domain, "/page3"))["reason"] == "login"
+        later = at + DAY + 20 * DAY  # all pages are due, and page3 is worth least
+        await rows(db, "UPDATE frontier SET due_at = %s RETURNING 1", later)
+        await rows(db, "UPDATE page SET evidence_b = 1e6 WHERE right(url, 5) = 'page3' RETURNING 1")
+        made.asked.clear()
+        await crawl(db, at=later, pages=1)
+
+    assert made.asked[-1] == "/page3"
+
+
+def coded(page: int, day: int) -> str:
+    """Text of which nine tenths are codes that are new each day."""
+    return " ".join([f"w{n}page{page}" for n in range(20)] + [f"w{page}ord{day}x{n}" for n in range(180)])
+
+
+def parts_list(page: int, day: int) -> str:
+    lines = (f"<tr><td>M{page}x{day}{n}<td>{page}.{day}{n:02}<td>{1000 * page + 100 * day + n}" for n in range(30))
+    return f"<table><tr><th>Part<th>Price<th>Stock{''.join(lines)}</table>"
+
+
+async def test_pages_made_of_codes_and_numbers_are_told_when_all_of_their_rows_are_replaced(db: Database) -> None:
+    paths = [f"/{kind}{n}" for kind in ("codes", "parts") for n in range(12)]
+    days = dict.fromkeys(paths, 1)
+
+    def show(path: str) -> bytes:
+        if path == "/":
+            return answer(html("".join(f"<a href='{each}'>{each}</a> " for each in paths)))
+        if path not in paths:
+            return answer("not here", status=404)
+        kind, number = path[1:6], int(path[6:])
+        return answer(f"<html><body><div>{(coded if kind == 'codes' else parts_list)(number, days[path])}</div>")
+
+    async with site() as made:
+        made.show = show
+        domain = await register(db, made.url)
+        await crawl(db, at=START)
+        await recrawl(db, domain, at=START + DAY)
+        replaced = [*paths[:6], *paths[12:]]
+        days |= dict.fromkeys(replaced, 2)
+        await recrawl(db, domain, at=START + 2 * DAY)
+
+    assert sorted(await events(db)) == sorted(("changed", path[1:]) for path in replaced)
 
 
 async def test_a_block_page_on_all_pages_for_an_hour_is_nobodys_version(db: Database) -> None:
@@ -253,3 +328,25 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
 
     assert known.page is not None
     assert "1 look in a row failed (its body is empty)" in why_due(domain, known, known.page)
+
+
+async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db: Database) -> None:
+    async with site() as made:
+        domain, at = await begun(db, made)
+        made.show = lambda path: (
+            answer(html("<form><p>Who are you? <input name=n> <INPUT TYPE='password' NAME=p> Enter</form>"))
+            if path == "/page4"
+            else well(path)
+        )
+        at += DAY
+        await recrawl(db, domain, at=at)
+        known = await explain(db, domain, Url(f"{domain.root}page4"), at=at, defaults=QUICK.defaults)
+        told = await domain_report(db, domain, at=at + HOUR, window=DAY)
+        made.show = well
+        await crawl(db, at=at + 2 * HOUR)
+        after = await domain_report(db, domain, at=at + 3 * HOUR, window=DAY)
+
+    assert known.page is not None
+    assert "Its new content has been withheld since 2026-01-03 00:00" in why_due(domain, known, known.page)
+    assert "look from 2026-01-05 00:00" in why_due(domain, known, known.page)
+    assert (told and told.withheld, after and after.withheld) == (1, 0)

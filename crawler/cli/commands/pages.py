@@ -13,7 +13,7 @@ def pages(
     domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="A registered name, or any URL of it.")] = None,
     state: Annotated[
         str | None,
-        typer.Option(metavar="STATE", help="Only pages that are new, known, gone, moved, refused or failed."),
+        typer.Option(metavar="STATE", help="Only these: new, known, gone, dead_link, moved, refused, failed."),
     ] = None,
     top: Top = 20,
     why: Why = False,

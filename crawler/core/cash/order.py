@@ -39,7 +39,8 @@ class Ordering:
     url_share: share of the URL's score in importance, 0 to 1; for `mixed` alone.
     favour: patterns, as in Scope, of the pages that the user favours.  favour_by: factor on what the reserve pays them,
     and on their URLs' score. Breadth and depth first leave them in their places.
-    discovery, refresh: weights by which the reserve pays a page that was never fetched, and a known page.
+    discovery, refresh: weights of new pages and of revisits: by them the reserve pays a page that was never fetched and
+    a known page, and requests are guaranteed to each (`shares`).
     """
 
     order: Order = Order.OPIC
@@ -57,6 +58,16 @@ class Ordering:
     def weights(self) -> dict[Pool, float]:
         """The weights by which the reserve's payout is split over the pools."""
         return weights_of(discovery=self.discovery, refresh=self.refresh, focus=self.favour_by)
+
+    def shares(self, *, discovery: float, refresh: float) -> tuple[float, float]:
+        """Return the shares of this domain's requests that are guaranteed to new pages and to revisits.
+
+        discovery, refresh: the shares of all domains, 0 to 1; they hold where both weights are equal. They grow to 1
+        with a weight's part of both weights, and fall to 0 with it. The sum never exceeds 1 if theirs does not.
+        """
+        weights = self.discovery + self.refresh
+        part = self.discovery / weights if weights else 0.5
+        return _guaranteed_share(part, usual=discovery), _guaranteed_share(1 - part, usual=refresh)
 
     def favours(self, url: Url) -> bool:
         path = path_and_query(url)
@@ -114,6 +125,11 @@ class Ordering:
                 return self.rank(aged(net, clock=clock) + ahead, url_score=url_score)
             case _:
                 assert_never(self.order)
+
+
+def _guaranteed_share(part: float, *, usual: float) -> float:
+    """Return a share that is `usual` at one half, 0 at 0 and 1 at 1, and linear between these."""
+    return 2 * part * usual if part <= 0.5 else usual + (2 * part - 1) * (1 - usual)
 
 
 def aged(coins: int, *, clock: float) -> int:

@@ -35,15 +35,15 @@ class SoftError(StrEnum):
     REPLACED = "replaced"  # another text of about the same length, without the site's frame around it
 
 
-# After so many looks in a row the answer counts as what the page says now; a kind that is absent here never does. The
-# pauses double from an hour on: 5 looks take 15 hours, 12 take five weeks; block pages rarely last so long.
+# From the first look that met a soft error on, the new content is withheld no longer: the next look that shows it is
+# the page's next version. Follow-up looks are scheduled so that one falls on this instant.
+MAX_WITHHELD = timedelta(days=2)
+# After so many looks in a row the content is accepted sooner. The pauses double from an hour on: 5 looks take 15 hours.
 LOOKS_UNTIL_REAL = {
     SoftError.SHRUNK: 2,
     SoftError.REPLACED: 2,
     SoftError.TRUNCATED: 5,
     SoftError.BLANK: 5,
-    SoftError.LOGIN: 12,
-    SoftError.SHARED_TEXT: 12,
 }
 LOOKS_UNTIL_GONE = 2  # of a soft 404, as of a 404
 
@@ -70,7 +70,8 @@ class SharedText:
 class SoftErrorMemory:
     """A domain's memory of soft errors: texts shown in place of its pages; immutable, and bounded.
 
-    absent: text of the last answer to a not-found probe; empty where its status said 404.  is_answered: there was one.
+    absent: text of the last answer to a not-found probe; empty where its status said 404.
+    answered_at: when the probe was sent that brought this answer; None where there was none yet.
     front: text of a seed.  is_front: unknown paths are answered with the front page.
     probed_at, wait: when the last probe was sent, and how long no other one is.
     good: looks since the probe that brought other pages as they are, counted up to ENOUGH_PAGES.
@@ -79,7 +80,7 @@ class SoftErrorMemory:
 
     shared_texts: tuple[SharedText, ...] = ()
     absent: TextSketch = NOTHING
-    is_answered: bool = False
+    answered_at: datetime | None = None
     front: TextSketch = NOTHING
     is_front: bool = False
     probed_at: datetime | None = None
@@ -92,6 +93,10 @@ class SoftErrorMemory:
         """Whether other pages were well since the probe: then its answer is no block page that hides the whole site."""
         return self.good >= ENOUGH_PAGES
 
+    def is_answer_recent(self, now: datetime) -> bool:
+        """Return whether the not-found probe was answered so lately that the answer says what the domain shows now."""
+        return self.answered_at is not None and now - self.answered_at < FIRST_PROBE_WAIT
+
 
 NO_SOFT_ERRORS = SoftErrorMemory()
 
@@ -100,12 +105,13 @@ NO_SOFT_ERRORS = SoftErrorMemory()
 class SoftErrorSignals:
     """The signs in an answer by which a soft error is recognised.
 
-    own: the page's own text.  ignored: words that prove nothing, of the boilerplate and of the page's URL.
+    own: the page's own text; nothing where the Snapshot had the same words, which then prove nothing.
+    ignored: words that prove nothing, of the boilerplate and of the page's URL.
     replacement: of the Snapshot's own text; None for a page without a Snapshot.  before: the Snapshot's main digest.
     is_cut: the body ends too early, and the Snapshot's did not.  is_empty: the body has not a byte.
     is_blank: there is no text where there was some.  has_password_field: there is one, and the Snapshot had none.
     is_lively: the page changes so often that a new text is no surprise.  keeps_frame: the site's boilerplate is around
-    its text as it was.  group: of the page.  is_seed: the page is a seed of the domain.
+    its text as it was, or nothing but numbers differs.  group: of the page.  is_seed: the page is a seed of the domain.
     """
 
     own: TextSketch
@@ -137,7 +143,11 @@ def recognise(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: d
 def _of_known_page(
     signals: SoftErrorSignals, replacement: TextReplacement, soft_errors: SoftErrorMemory, *, now: datetime
 ) -> SoftError | None:
-    """The soft error of a page whose own text is gone altogether, or None."""
+    """Return the soft error of a page whose own text is gone altogether, or None.
+
+    That all of a text is another is no evidence by itself, once a not-found probe has shown that nothing stands before
+    the whole domain.
+    """
     if replacement.after == 0:
         return SoftError.BLANK  # only boilerplate is left
     if signals.has_password_field:
@@ -151,6 +161,7 @@ def _of_known_page(
     if replacement.after < SHRUNK_SHARE * replacement.before:
         return SoftError.SHRUNK
     is_expected = signals.is_lively or signals.keeps_frame or signals.group in soft_errors.replaced
+    is_expected = is_expected or soft_errors.is_answer_recent(now)
     return None if is_expected else SoftError.REPLACED
 
 
@@ -194,9 +205,13 @@ def remember_shared(soft_errors: SoftErrorMemory, signals: SoftErrorSignals, *, 
 # The not-found probe: what the domain answers for a path that cannot exist
 
 
-def is_probe_due(soft_errors: SoftErrorMemory, *, now: datetime) -> bool:
-    """Whether the domain may be sent a not-found probe."""
-    return soft_errors.probed_at is None or now - soft_errors.probed_at >= soft_errors.wait
+def is_probe_due(soft_errors: SoftErrorMemory, *, now: datetime, lacks_evidence: bool = False) -> bool:
+    """Return whether the domain may be sent a not-found probe.
+
+    lacks_evidence: nothing but a probe can tell whether a page shows a soft error; then the wait is the shortest one.
+    """
+    wait = min(soft_errors.wait, FIRST_PROBE_WAIT) if lacks_evidence else soft_errors.wait
+    return soft_errors.probed_at is None or now - soft_errors.probed_at >= wait
 
 
 def probe_sent(soft_errors: SoftErrorMemory, *, now: datetime) -> SoftErrorMemory:
@@ -213,11 +228,18 @@ def probe_answered(
     keep_good_count: the page that caused this probe also caused the last one. Then the count of good pages since is
     kept; otherwise each probe would reset it and no page could ever be confirmed gone.
     """
-    is_same = soft_errors.is_answered and (absent == soft_errors.absent or alike(absent, soft_errors.absent))
+    is_same = soft_errors.answered_at is not None and (
+        absent == soft_errors.absent or alike(absent, soft_errors.absent)
+    )
     wait = min(2 * soft_errors.wait, LONGEST_PROBE_WAIT) if is_same else FIRST_PROBE_WAIT
     good = soft_errors.good if is_same and keep_good_count else 0
     return replace(
-        soft_errors, absent=absent, is_answered=True, is_front=alike(absent, soft_errors.front), wait=wait, good=good
+        soft_errors,
+        absent=absent,
+        answered_at=soft_errors.probed_at,
+        is_front=alike(absent, soft_errors.front),
+        wait=wait,
+        good=good,
     )
 
 
@@ -233,6 +255,6 @@ def after_good(soft_errors: SoftErrorMemory, signals: SoftErrorSignals | None) -
         soft_errors = replace(soft_errors, front=signals.own, is_front=is_front)
     return (
         replace(soft_errors, good=soft_errors.good + 1)
-        if soft_errors.is_answered and soft_errors.good < ENOUGH_PAGES
+        if soft_errors.answered_at is not None and soft_errors.good < ENOUGH_PAGES
         else soft_errors
     )

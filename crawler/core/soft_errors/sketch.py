@@ -17,6 +17,8 @@ FEW_WORDS = 4  # by which two copies of one text may differ: a name, a code, the
 SAME_SHARE = 0.9  # of the words of both texts together, where that allows more than FEW_WORDS to differ
 LEAST_FRAME = 2  # blocks of boilerplate, to tell a page of the site by them,
 KEPT_FRAME = 0.8  # and the share of them that is still there
+NUMBERS_SHARE = 0.5  # of a text's words, above which it is made of numbers and codes, and they count,
+MIN_NUMBERS = 20  # if it has so many: a short notice may consist of an incident's number and its time
 MOST_KEPT = 0.25  # of a page's own text, where all of it counts as gone
 
 _LAST_HASH = (1 << 32) - 1
@@ -64,8 +66,30 @@ def _end(sketch: TextSketch) -> int:
 
 
 def sketch(blocks: Iterable[Block]) -> TextSketch:
-    """The words of some blocks. Words with a digit are left out, as they are instants and numbers of incidents."""
-    return _smallest({_hash(word) for block in blocks for word in _words_without_digits(block)})
+    """Return the words of some blocks as a sketch.
+
+    Words with a digit are left out, as they are times and incident numbers. Where a text is made of them (a price list,
+    a timetable, results) they are kept: without them all such pages would be one text.
+    """
+    words = [word.casefold() for block in blocks for word in words_of(block)]
+    with_digits = {word for word in words if has_digit(word)}
+    others = {word for word in words if word not in with_digits}
+    is_made_of_numbers = len(with_digits) >= max(MIN_NUMBERS, NUMBERS_SHARE * len(with_digits | others))
+    return _smallest({_hash(word) for word in (with_digits | others if is_made_of_numbers else others)})
+
+
+def differs_in_numbers_only(before: Sequence[Block], after: Sequence[Block]) -> bool:
+    """Return whether two texts are one, but for a few words, when all words with a digit are left out."""
+    first, second = (
+        _smallest({_hash(word.casefold()) for block in blocks for word in words_of(block) if not has_digit(word)})
+        for blocks in (before, after)
+    )
+    return alike(first, second)
+
+
+def has_digit(word: str) -> bool:
+    """Return whether a word holds a digit."""
+    return not word.isalpha() and any(map(str.isdigit, word))
 
 
 def sketch_of_url(url: Url) -> TextSketch:
@@ -126,10 +150,6 @@ def _form(block: Block, mask: NoiseMask) -> int:
 
 def _pairs(blocks: Iterable[Block]) -> Counter[tuple[str, str]]:
     return Counter(pair for block in blocks for pair in pairwise(("", *words_of(block))))
-
-
-def _words_without_digits(block: Block) -> Iterable[str]:
-    return (word.casefold() for word in words_of(block) if word.isalpha() or not any(map(str.isdigit, word)))
 
 
 def _hash(word: str) -> int:

@@ -120,6 +120,7 @@ def _temporary_redirect_visit(target: Target, answer: Fetched, link: Link | None
         reason=f"http_{answer.status}",
         links=(link,) if link else (),
         led_to=link.key if link else None,
+        withheld_since=None,  # a redirect has no content
     )
     if target.version is None:
         recipients = (link.key,) if link else ()

@@ -21,6 +21,7 @@ from crawler.core.page import (
 from crawler.core.soft_errors import (
     LOOKS_UNTIL_GONE,
     LOOKS_UNTIL_REAL,
+    MAX_WITHHELD,
     NOTHING,
     SoftError,
     SoftErrorMemory,
@@ -29,7 +30,9 @@ from crawler.core.soft_errors import (
     TextSketch,
     after_good,
     after_replaced,
+    alike,
     boilerplate_text,
+    differs_in_numbers_only,
     is_shared,
     keeps_frame,
     own_text,
@@ -51,6 +54,8 @@ CUT_KEPT = 0.8  # share of the own text still there, at most, where missing clos
 SLIGHT_BITS = 4  # of 64 by which fingerprints differ: then most of the text is still there
 NO_BODY = digest(b"")
 UNEXPLAINED = frozenset({SoftError.SHRUNK, SoftError.REPLACED})  # counted as one soft error, whatever its length
+# Another text in place of the page's. What it is called may change while the domain's other pages show it, too.
+OTHER_TEXTS = UNEXPLAINED | {SoftError.SOFT_404, SoftError.LOGIN, SoftError.SHARED_TEXT}
 MOST_IN_A_ROW = 1000  # looks that are counted
 REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # a redirect leaves nothing of a page's text
 
@@ -82,18 +87,21 @@ def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, kno
         return None
     mask = known.mask
     text = own_text(parsed.blocks, mask)
-    replacement = replacement_of(own_text(baseline.blocks, mask), text)
+    own_before = own_text(baseline.blocks, mask)
+    replacement = replacement_of(own_before, text)
+    own, ignored = sketch(text), sketch(boilerplate_text(parsed.blocks, mask)) | sketch_of_url(target.url)
     is_torn = content.html_end is HtmlEnd.TORN and baseline.html_end is not HtmlEnd.TORN
     is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and replacement.kept < CUT_KEPT
     return SoftErrorSignals(
-        own=sketch(text),
-        ignored=sketch(boilerplate_text(parsed.blocks, mask)) | sketch_of_url(target.url),
+        own=NOTHING if alike(sketch(own_before), own, ignored=ignored) else own,
+        ignored=ignored,
         replacement=replacement,
         before=before.main_digest,
         is_cut=is_torn or is_open,
         has_password_field=content.has_password_field and not baseline.has_password_field,
         is_lively=change_expected(target.belief, gap=DAY) >= LIVELY,
-        keeps_frame=replacement.is_complete and keeps_frame(baseline.blocks, parsed.blocks, mask),
+        keeps_frame=replacement.is_complete
+        and (keeps_frame(baseline.blocks, parsed.blocks, mask) or differs_in_numbers_only(own_before, text)),
         group=target.group,
         is_seed=target.depth == 0,
     )
@@ -122,12 +130,34 @@ def redirect_signals(target: Target, location: Url) -> SoftErrorSignals | None:
 
 
 def soft_error_of(target: Target, signals: SoftErrorSignals | None, *, now: datetime, known: Known) -> SoftError | None:
-    """The soft error that an answer shows, or None. After LOOKS_UNTIL_REAL looks the answer counts as the page."""
+    """Return the soft error that a response shows, or None.
+
+    After LOOKS_UNTIL_REAL looks, or MAX_WITHHELD after the first one, the response counts as the page. A soft 404 that
+    is believed by then stays one: its page is gone.
+    """
     soft_error = recognise(signals, known.soft_errors, now=now) if signals is not None else None
-    if soft_error is None:
-        return None
+    if signals is None or soft_error is None or soft_error is SoftError.EMPTY:  # an empty body has nothing to accept
+        return soft_error
+    if soft_error is SoftError.SOFT_404 and _is_gone(target, signals, now=now, known=known):
+        return soft_error
     looks = LOOKS_UNTIL_REAL.get(soft_error)
-    return None if looks is not None and _is_confirmed(target, soft_error, looks, now) else soft_error
+    if looks is not None and _is_confirmed(target, soft_error, looks, now):
+        return None
+    return None if _is_withheld_too_long(target, soft_error, now) else soft_error
+
+
+def _withheld_since(target: Target, soft_error: SoftError, now: datetime) -> datetime:
+    """Return when a look first met this soft error, with no good look since; now where this is the first one.
+
+    Failures of another kind in between change nothing: the content that came before them is withheld all the while.
+    """
+    kinds = {soft_error} if soft_error not in OTHER_TEXTS else OTHER_TEXTS
+    is_other_kind = target.reason in set(SoftError) - kinds - {SoftError.EMPTY}
+    return now if target.withheld_since is None or is_other_kind else target.withheld_since
+
+
+def _is_withheld_too_long(target: Target, soft_error: SoftError, now: datetime) -> bool:
+    return now - _withheld_since(target, soft_error, now) >= MAX_WITHHELD
 
 
 def _in_a_row(target: Target, soft_error: SoftError) -> int:
@@ -150,7 +180,7 @@ def soft_error_visit(
     """The Visit of a look that met a soft error: nothing is learnt of the page, or a confirmed soft 404 makes it gone.
 
     The wait until the next look grows with the looks that met this soft error only. Failures of other kinds before it,
-    such as an outage of weeks, do not lengthen it.
+    such as an outage of weeks, do not lengthen it. No look is due later than MAX_WITHHELD after the first one.
     """
     in_a_row = min(_in_a_row(target, soft_error) + 1, MOST_IN_A_ROW)
     if soft_error is SoftError.SOFT_404 and _is_gone(target, signals, now=now, known=known):
@@ -158,20 +188,24 @@ def soft_error_visit(
     else:
         visit = failed_visit(target, answer, now=now, reason="")
         visit = replace(visit, due_at=now + min(retry_after_failures(in_a_row), target.terms.most))
+        if soft_error is not SoftError.EMPTY:
+            since = _withheld_since(target, soft_error, now)
+            visit = replace(visit, withheld_since=since, due_at=min(visit.due_at, since + MAX_WITHHELD))
     return replace(visit, reason=soft_error.value, soft_errors=in_a_row, signals=signals)
 
 
 def _is_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, known: Known) -> bool:
     """Whether a soft 404 is believed: it needs confirmation as a 404 does, and other pages must be well meanwhile.
 
-    Where many pages turn into one text at once, it takes as many looks as any shared text.
+    Where many pages turn into one text at once, it takes as long as any shared text.
     """
     if target.state is State.GONE or not known.soft_errors.is_proven:
         return target.state is State.GONE
-    looks = (
-        LOOKS_UNTIL_REAL[SoftError.SHARED_TEXT] if is_shared(signals, known.soft_errors, now=now) else LOOKS_UNTIL_GONE
-    )
-    return target.version is None or _is_confirmed(target, SoftError.SOFT_404, looks, now)
+    if target.version is None:
+        return True
+    if is_shared(signals, known.soft_errors, now=now):
+        return _is_withheld_too_long(target, SoftError.SOFT_404, now)
+    return _is_confirmed(target, SoftError.SOFT_404, LOOKS_UNTIL_GONE, now)
 
 
 def may_be_soft_404(visit: Visit) -> bool:

@@ -35,6 +35,18 @@ class State(StrEnum):
     REFUSED = "refused"  # by robots.txt or by the domain's scope
 
 
+class CountedAs(StrEnum):
+    """What a page counts as in reports: its state, but for what never was a page (SQL: page_counted_as)."""
+
+    NEW = "new"
+    KNOWN = "known"
+    GONE = "gone"
+    DEAD_LINK = "dead_link"  # nothing is there, and never was
+    MOVED = "moved"
+    REFUSED = "refused"
+    UNREAD_LIST = "unread_list"  # a place where a sitemap or a feed is looked for, and none was read yet
+
+
 AWAY = frozenset({State.GONE, State.MOVED})  # what is read again after these is back, however it changed meanwhile
 
 
@@ -136,6 +148,7 @@ class Target:
     looks: int = 0  # so far
     failures: int = 0  # looks in a row without a good answer
     soft_errors: int = 0  # of these, the last ones that met the soft error that `reason` names
+    withheld_since: datetime | None = None  # since when other content is withheld as a soft error's
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
     missing_since: datetime | None = None  # the first 404, while no later response has decided
@@ -204,6 +217,7 @@ class Visit:
     failures: int
     requests: int
     soft_errors: int = 0  # looks in a row, with this one, that met the soft error that `reason` names
+    withheld_since: datetime | None = None  # since when other content is withheld; nothing is after a good look
     requests_beside: int = 0  # for the page again, or for a URL that cannot exist
     received_bytes: int = 0
     saved_bytes: int = 0
@@ -289,6 +303,7 @@ def unchanged_visit(target: Target, *, now: datetime) -> Visit:
         reason="",
         failures=target.failures,
         missing_since=target.missing_since,
+        withheld_since=target.withheld_since,
         requests=1,
         conditional=bool(target.validators),
     )

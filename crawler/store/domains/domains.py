@@ -90,6 +90,10 @@ class Listed:
     new: int
     known: int
     gone: int
+    dead_links: int
+    moved: int
+    refused: int
+    withheld: int
     wake_at: datetime | None
     last_visit_at: datetime | None
     holder: str | None
@@ -213,22 +217,24 @@ async def every(db: Database) -> list[Listed]:
             f"""
             SELECT {COLUMNS}, s.wake_at, s.resume_at, s.last_visit_at, coalesce(l.importance, d.weight) AS importance,
                    CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder,
-                   coalesce(n.new, 0) AS new, coalesce(n.known, 0) AS known, coalesce(n.gone, 0) AS gone
+                   n.pages_new, n.pages_known, n.pages_gone, n.dead_links, n.pages_moved, n.pages_refused,
+                   n.pages_withheld
               FROM domain d
               JOIN domain_state s ON s.domain_id = d.id
               LEFT JOIN domain_plan l ON l.domain_id = d.id
-              LEFT JOIN (SELECT domain_id, count(*) FILTER (WHERE state = 'new') AS new,
-                                count(*) FILTER (WHERE state = 'known') AS known,
-                                count(*) FILTER (WHERE state IN ('gone', 'moved')) AS gone
-                           FROM frontier GROUP BY domain_id) n ON n.domain_id = d.id
+              JOIN domain_counts n ON n.domain_id = d.id
              ORDER BY d.authority"""  # noqa: S608  only our own column list is put in
         )
         return [
             Listed(
                 domain=domain_from(row),
-                new=row["new"],
-                known=row["known"],
-                gone=row["gone"],
+                new=row["pages_new"],
+                known=row["pages_known"],
+                gone=row["pages_gone"],
+                dead_links=row["dead_links"],
+                moved=row["pages_moved"],
+                refused=row["pages_refused"],
+                withheld=row["pages_withheld"],
                 wake_at=row["wake_at"],
                 resume_at=row["resume_at"],
                 last_visit_at=row["last_visit_at"],

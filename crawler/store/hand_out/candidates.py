@@ -22,6 +22,7 @@ from crawler.core.freshness import (
     phase_of,
 )
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
+from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit import LOOKS_BEFORE_A_FAILING_PAGE_PAYS, State
 from crawler.store.database import Connection
 from crawler.store.hand_out.scoring import ScoringContext
@@ -120,7 +121,9 @@ SLICE = """
 CHOSEN = "SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[])"
 # The fields of CandidateRow for such rows of the frontier, found by key.
 KNOWN = """
-    SELECT p.key, p.url, f.state, f.rank, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
+    SELECT p.key, p.url, f.state, f.rank, f.depth, f.due_at,
+           CASE WHEN f.wanted = 0 AND p.withheld_since <= %(withheld_before)s THEN 7 ELSE f.wanted END AS wanted,
+           f.url_score, g.a + p.evidence_a AS a,
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount, coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock,
@@ -233,6 +236,7 @@ async def _read(
     measures = {
         "held": list(context.held_back),
         "many_failures": LOOKS_BEFORE_A_FAILING_PAGE_PAYS,
+        "withheld_before": values["at"] - MAX_WITHHELD,
         "circulating": context.circulating,
         "passes": context.window_passes,
         "clock": context.clock,

@@ -62,7 +62,7 @@ async def hand_out(
         if context is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         await connection.execute(BY_KEY)
-        weighed, selection = await _best(connection, values | {"most": most}, context=context, defaults=defaults)
+        weighed, selection = await _best(connection, values | {"most": most}, context=context)
         memory = None  # read where a URL with a query is met
         for _ in range(MOST_WINDOWS):
             doubtful = _with_queries(weighed, selection)
@@ -73,7 +73,7 @@ async def hand_out(
                 break
             aside = {"domain_id": lease.domain.id, "keys": repeats, "until": at + LONGEST_WAIT}
             await connection.execute(SET_ASIDE, aside)
-            weighed, selection = await _best(connection, values | {"most": most}, context=context, defaults=defaults)
+            weighed, selection = await _best(connection, values | {"most": most}, context=context)
         if len(selection.later):
             due = [due_in(float(days), at=at) for days in selection.due_in]
             keys = [weighed.rows[n].key for n in selection.later]
@@ -93,12 +93,12 @@ async def preview(db: Database, domain: Domain, *, most: int, at: datetime, defa
         if context is None:
             return []
         await connection.execute(BY_KEY)
-        weighed, selection = await _best(connection, values, context=context, defaults=defaults)
+        weighed, selection = await _best(connection, values, context=context)
         return await targets_of(connection, domain.id, weighed, selection.chosen.tolist(), context)
 
 
 async def _best(
-    connection: Connection, values: dict[str, Any], *, context: ScoringContext, defaults: Defaults
+    connection: Connection, values: dict[str, Any], *, context: ScoringContext
 ) -> tuple[ScoredRows, Selection]:
     """Score the first candidates of both orders, then further windows of the due order as long as one yields pages.
 
@@ -106,25 +106,25 @@ async def _best(
     or put off.
     """
     slots = values["most"]
-    share_known = max(int(slots * defaults.refresh_share) - 2, 0)  # a single hand-out may give them two slots less
+    share_known = max(int(slots * context.refresh_share) - 2, 0)  # a single hand-out may give them two slots less
     window = {
         "most": max(min(slots * WINDOW, slots + MOST_BESIDE), MIN_WINDOW),
         "most_new": slots,  # they are read in the order in which they are handed out
-        "share_new": round(slots * defaults.discovery_share),
+        "share_new": round(slots * context.discovery_share),
         "share_known": share_known,
         "after_at": BEGINNING,
         "after_key": b"",
     }
     weighed = await score_head(connection, values | window, context)
-    selection = _selected(weighed, values, context, defaults)
+    selection = _selected(weighed, values, context)
     if _are_new_ones_missing(weighed, selection, slots, share_known=share_known):
         weighed = await with_more_new(connection, values | window | {"most_new": share_known}, context, weighed)
-        selection = _selected(weighed, values, context, defaults)
+        selection = _selected(weighed, values, context)
     room = MOST_OVERDUE - len(weighed.rows)
     if context.is_scarce and weighed.end is not None and weighed.end[0] <= values["at"] and room > 0:
         others = window | _after(weighed.end) | {"most": room}
         weighed += await score_head(connection, values | others, context)
-        selection = _selected(weighed, values, context, defaults)
+        selection = _selected(weighed, values, context)
     for _ in range(MOST_WINDOWS - 1):
         is_fruitless = not len(selection.chosen) and weighed.end is not None and weighed.end[0] <= values["at"]
         if weighed.end is None or not (selection.further or is_fruitless):
@@ -132,7 +132,7 @@ async def _best(
         window |= _after(weighed.end) | ({"most": MOST_OVERDUE} if is_fruitless else {})
         before = len(weighed.rows)
         weighed += await score_head(connection, values | window, context)
-        selection = _selected(weighed, values, context, defaults, last_window=before)
+        selection = _selected(weighed, values, context, last_window=before)
     return weighed, selection
 
 
@@ -152,7 +152,7 @@ def _with_queries(weighed: ScoredRows, selection: Selection) -> list[CandidateRo
 
 
 def _selected(
-    weighed: ScoredRows, values: dict[str, Any], context: ScoringContext, defaults: Defaults, *, last_window: int = 0
+    weighed: ScoredRows, values: dict[str, Any], context: ScoringContext, *, last_window: int = 0
 ) -> Selection:
     most = values["most"]
 
@@ -160,8 +160,8 @@ def _selected(
         return select(
             head,
             slots=slots,
-            discovery_share=defaults.discovery_share,
-            refresh_share=defaults.refresh_share,
+            discovery_share=context.discovery_share,
+            refresh_share=context.refresh_share,
             slots_before=max(context.turn - most, 0),  # the slots of this hand-out are counted already
             floor_left=context.floor_left,
             last_window=begin,

@@ -84,6 +84,7 @@ class ScoringContext:
     mean_amount: of a change, over the domain's pages.  revisit: when pages are looked at again.
     sources: what sources of signals are worth, by their numbers.
     site_clock: how far it has gone, without what it learns from.
+    discovery_share, refresh_share: of the domain's requests, guaranteed to new pages and to revisits.
     """
 
     clock: float
@@ -100,6 +101,8 @@ class ScoringContext:
     rules: PageRules
     trusts: Trusts
     turn: int
+    discovery_share: float
+    refresh_share: float
     is_scarce: bool = True
     suspected: frozenset[Validator] = frozenset()
     held_back: tuple[int, ...] = ()
@@ -188,6 +191,9 @@ def _context(
     row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: datetime, trusts: Trusts
 ) -> ScoringContext:
     price = row["price_request"] or defaults.price
+    discovery, refresh = domain.settings.ordering.shares(
+        discovery=defaults.discovery_share, refresh=defaults.refresh_share
+    )
     longest = defaults.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
     return ScoringContext(
         clock=row["clock"],
@@ -204,6 +210,8 @@ def _context(
         rules=PageRules(domain.settings.rules, defaults.page_score),
         trusts=trusts,
         turn=_days(at) + domain.id + row["spent_today"],
+        discovery_share=discovery,
+        refresh_share=refresh,
         is_scarce=row["price_request"] is not None,
         suspected=suspected_validators(trusts),
         held_back=tuple(row["held_back"]),

@@ -29,7 +29,8 @@ WANTED = {wanted.value: wanted for wanted in Wanted}
 DETAILS = """
     SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.body_digest,
            p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.soft_errors,
-           p.last_look_at, p.last_good_at, p.missing_since, p.is_rendered, u.kind, u.worth, u.reads, u.told,
+           p.withheld_since, p.last_look_at, p.last_good_at, p.missing_since, p.is_rendered, u.kind, u.worth, u.reads,
+           u.told,
            u.hints_checked, u.hints_true, u.hints_expected
       FROM page p
       LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
@@ -53,6 +54,7 @@ class Details(NamedTuple):
     reason: str = ""
     failures: int = 0
     soft_errors: int = 0
+    withheld_since: datetime | None = None
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
     missing_since: datetime | None = None
@@ -146,6 +148,7 @@ def _target(
         looks=row.visits,
         failures=details.failures,
         soft_errors=details.soft_errors,
+        withheld_since=details.withheld_since,
         last_look_at=details.last_look_at,
         last_good_at=details.last_good_at,
         missing_since=details.missing_since,

@@ -17,7 +17,7 @@ from crawler.store.database import Connection, Database
 from crawler.store.learned.mask import unpack_mask
 from crawler.store.learned.renders import unpack_renders
 
-FORM = 2  # of what is stored; another one is learnt anew
+FORM = 3  # of what is stored; another one is learnt anew
 MOST_BYTES = 1 << 20  # unpacked
 LEVEL = 3
 
@@ -59,7 +59,7 @@ def pack_soft_errors(soft_errors: SoftErrorMemory) -> bytes:
             for seen in soft_errors.shared_texts
         ],
         "absent": sorted(soft_errors.absent),
-        "is_probed": soft_errors.is_answered,
+        "answered_at": soft_errors.answered_at and soft_errors.answered_at.isoformat(),
         "front": sorted(soft_errors.front),
         "is_front": soft_errors.is_front,
         "probed_at": soft_errors.probed_at and soft_errors.probed_at.isoformat(),
@@ -83,7 +83,7 @@ def unpack_soft_errors(data: bytes) -> SoftErrorMemory:
             for words, befores, at in plain["shared_texts"]
         ),
         absent=frozenset(plain["absent"]),
-        is_answered=plain["is_probed"],
+        answered_at=datetime.fromisoformat(plain["answered_at"]) if plain["answered_at"] else None,
         front=frozenset(plain["front"]),
         is_front=plain["is_front"],
         probed_at=datetime.fromisoformat(plain["probed_at"]) if plain["probed_at"] else None,

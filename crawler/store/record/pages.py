@@ -17,6 +17,7 @@ from crawler.store.record.opic import OpicBatch
 PAGES = """
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,
+           withheld_since = x.withheld_since,
            last_look_at = x.at, visits = p.visits + 1, evidence_a = x.evidence_a, evidence_b = x.evidence_b,
            signals = CASE WHEN x.good THEN '' ELSE p.signals END,
            amount_total = x.amount_total, amount_changes = x.amount_changes,
@@ -44,7 +45,8 @@ PAGES = """
            fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END,
            is_rendered = coalesce(x.is_rendered, p.is_rendered)
       FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
-                  %(failures)s::smallint[], %(soft_errors)s::smallint[], %(evidence_a)s::float8[],
+                  %(failures)s::smallint[], %(soft_errors)s::smallint[], %(withheld_since)s::timestamptz[],
+                  %(evidence_a)s::float8[],
                   %(evidence_b)s::float8[], %(amount_total)s::float8[], %(amount_changes)s::float8[],
                   %(moved_to)s::bytea[], %(led_to)s::bytea[], %(good)s::bool[],
                   %(missing_since)s::timestamptz[], %(changed)s::bool[], %(announced)s::float8[], %(rereads)s::bool[],
@@ -53,8 +55,8 @@ PAGES = """
                   %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[], %(text_digest)s::bytea[],
                   %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[],
                   %(is_rendered)s::bool[])
-        AS x(key, at, status, reason, failures, soft_errors, evidence_a, evidence_b, amount_total, amount_changes,
-             moved_to, led_to, good, missing_since, changed,
+        AS x(key, at, status, reason, failures, soft_errors, withheld_since, evidence_a, evidence_b, amount_total,
+             amount_changes, moved_to, led_to, good, missing_since, changed,
              announced, rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest,
              main_digest, shape_digest, fingerprint, is_rendered)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
@@ -117,7 +119,6 @@ async def call_for_renders(connection: Connection, domain_id: int, keys: Collect
     if keys:
         values = {"domain_id": domain_id, "keys": list(keys), "at": at, "wanted": Wanted.TO_RENDER.value}
         await connection.execute(TO_RENDER, values)
-        await connection.execute(WAKE, values)
 
 
 def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
@@ -132,6 +133,7 @@ def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
         "reason": clean(visit.reason),
         "failures": min(visit.failures, 32_000),
         "soft_errors": visit.soft_errors,
+        "withheld_since": None if visit.is_good else visit.withheld_since,
         "evidence_a": evidence[0],
         "evidence_b": evidence[1],
         "amount_total": visit.amounts.total,

@@ -27,7 +27,7 @@ WINDOW = """
      GROUP BY 1
 """
 STATE = """
-    SELECT d.authority, d.state = 'paused' AS paused, d.insecure_tls, d.budget_per_day, s.last_visit_at,
+    SELECT d.authority, d.state = 'paused' AS paused, d.insecure_tls, d.revisit, d.budget_per_day, s.last_visit_at,
            s.wake_at AS next_due_at,
            d.target_freshness, d.target_age_s * interval '1 second' AS target_age, l.budget_per_day AS asked_per_day,
            l.price_request * l.price_correction AS price, coalesce(l.finding, '') AS finding,
@@ -51,11 +51,13 @@ class DomainReport:
 
     freshness: expected share of the known pages that are as they were when last seen, weighted by importance;
     freshness_plain: with every page counted alike. None without known pages.
-    held_back: of the new pages, since pages like them have said nothing new of late.
+    held_back: of the new pages, since pages like them have said nothing new of late.  dead_links: addresses that lead
+    to nothing and never led to a page; they are not `gone`.  withheld: pages whose new content is not told yet, as it
+    may stand in place of them (core/soft_errors).
     counted_at: when pages and freshness were counted: `at` itself, or in a large domain up to an hour before.
     looks, changes, failures, requests, bytes: of the window; robots.txt is not among them.
     target_freshness, target_age: what its user wants instead of a budget.  asked_per_day: requests that this takes.
-    insecure_tls: nobody asks whose certificate its server has.
+    insecure_tls: nobody asks whose certificate its server has.  revisit: the policy that its user chose.
     price: importance x days that a request must be worth now, None for the usual.  finding: what cannot be had, as
     planned last, or an empty string.
     """
@@ -64,12 +66,15 @@ class DomainReport:
     at: datetime
     paused: bool
     insecure_tls: bool
+    revisit: str
     new: int
     held_back: int
     known: int
     gone: int
+    dead_links: int
     moved: int
     refused: int
+    withheld: int
     freshness: float | None
     freshness_plain: float | None
     oldest_look_at: datetime | None

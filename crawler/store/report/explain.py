@@ -51,7 +51,7 @@ PAGE = f"""
            p.amount_total, p.amount_changes, g.amount AS group_amount,
            p.signals, site_clock_ahead(s.site_clock_at, s.site_clock_ahead, p.last_good_at) AS site_ahead,
            g.template, g.held_until IS NOT NULL AS is_template_held,
-           p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
+           p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.withheld_since, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
            p.received_bytes,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.moved_to) AS moved_to,
@@ -78,7 +78,7 @@ PAGE = f"""
      WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
 """  # noqa: S608  only our own expressions are put in
 VISITS = """
-    SELECT at, answer, status, reason, change, rung, distance_bits, conditional, received_bytes, saved_bytes,
+    SELECT at, answer, status, reason, change, rung, distance_bits, conditional, requests, received_bytes, saved_bytes,
            elapsed_ms, cash, expected, due_at, price, audit, amount,
            rendering, added_words, added_links
       FROM visits_of(%(domain_id)s, %(key)s) ORDER BY at DESC LIMIT %(most)s
@@ -157,6 +157,7 @@ class PageFacts:
     such pages turned out to be worth.
     popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
     is_template_held: new pages of its group are held back, since such pages have said nothing new of late.
+    withheld_since: since when other content is not accepted, as it may stand in place of the page.
     leader: whose schedule it shares.  riders: how many share its own.
     signals: of change since its last good look, by the number of their source.  site_ahead: days by which the site's
     clock has gone ahead of the calendar since then.
@@ -193,6 +194,7 @@ class PageFacts:
     status: int | None
     reason: str
     failures: int
+    withheld_since: datetime | None
     visits: int
     changes: int
     first_seen_at: datetime
@@ -219,8 +221,9 @@ class PageFacts:
 
 @dataclass(frozen=True, slots=True)
 class PastVisit:
-    """One of the last visits. cash: coins that it settled.  expected: the chance that was given for a change.
+    """One of the last visits. requests: all that it took, the page's own and others; bytes are of all of them.
 
+    cash: coins that it settled.  expected: the chance that was given for a change.
     price: importance x days that it had to be worth.  audit: it was one of a random sample.
     amount: the part of the page that changed, 0 to 1.  rendering: why it was rendered, or was not, or what became of
     it.  added_words, added_links: by its scripts.  rung, rendering: of Rung, RenderChoice and RenderFailure, or a word
@@ -235,6 +238,7 @@ class PastVisit:
     rung: str
     distance_bits: int | None
     conditional: bool
+    requests: int
     received_bytes: int
     saved_bytes: int
     elapsed_ms: int

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
-from crawler.core.visit import State
+from crawler.core.visit import CountedAs, State
 from crawler.store.database import Connection, Database
 from crawler.store.report.duplicates import Alike, Near, alike, fill
 from crawler.store.report.reports import PAGES
@@ -33,19 +33,22 @@ ALIKE_CHUNKS = 4  # of events whose pages are compared before; a quarter of a se
 ALL, FAILING, RENDERED = "all", "failing", "rendered"
 
 TOTALS = """
-    count(*) FILTER (WHERE state = 'new') AS new,
-    count(*) FILTER (WHERE state = 'new' AND due_at > %(at)s) AS held_back,
-    count(*) FILTER (WHERE state = 'known') AS known,
-    count(*) FILTER (WHERE state = 'gone' AND list_kind IS DISTINCT FROM '') AS gone,
-    count(*) FILTER (WHERE state = 'moved') AS moved,
-    count(*) FILTER (WHERE state = 'refused') AS refused,
+    count(*) FILTER (WHERE counted_as = 'new') AS new,
+    count(*) FILTER (WHERE counted_as = 'new' AND due_at > %(at)s) AS held_back,
+    count(*) FILTER (WHERE counted_as = 'known') AS known,
+    count(*) FILTER (WHERE counted_as = 'gone') AS gone,
+    count(*) FILTER (WHERE counted_as = 'dead_link') AS dead_links,
+    count(*) FILTER (WHERE counted_as = 'moved') AS moved,
+    count(*) FILTER (WHERE counted_as = 'refused') AS refused,
+    count(*) FILTER (WHERE withheld_since IS NOT NULL) AS withheld,
     sum(importance * freshness) / nullif(sum(importance) FILTER (WHERE freshness IS NOT NULL), 0) AS freshness,
     avg(freshness) AS freshness_plain,
     min(last_look_at) FILTER (WHERE freshness IS NOT NULL) AS oldest_look_at
 """
 LIVE = f"SELECT {TOTALS}, %(at)s::timestamptz AS counted_at FROM ({PAGES}) p"  # noqa: S608  our own expressions
 KEPT = """
-    SELECT new, held_back, known, gone, moved, refused, freshness, freshness_plain, oldest_look_at, counted_at
+    SELECT new, held_back, known, gone, dead_links, moved, refused, withheld, freshness, freshness_plain,
+           oldest_look_at, counted_at
       FROM domain_figures WHERE domain_id = %(domain_id)s
 """
 # View domain_counted_live says the same for SQL, but that an instant is asked for here.
@@ -71,14 +74,16 @@ FORGET = ("freshness_figures", "top_page")
 # All pages are read once: half a million take some seconds, by the statement and not by the look.
 COUNT = f"""
     WITH p AS MATERIALIZED (
-        SELECT key, state, importance, freshness, due_at, last_look_at, list_kind, template, failures, is_rendered,
+        SELECT key, state, importance, freshness, due_at, last_look_at, counted_as, withheld_since, template,
+               failures, is_rendered,
                extract(epoch FROM greatest(%(at)s, last_good_at) - last_good_at)::float8 AS age_s,
                extract(epoch FROM due_at - last_look_at)::float8 AS interval_s,
                state = 'known' AND version > 0 AS is_read
           FROM ({PAGES}) x),
     totals AS (
         UPDATE domain_figures g
-           SET (new, held_back, known, gone, moved, refused, freshness, freshness_plain, oldest_look_at) =
+           SET (new, held_back, known, gone, dead_links, moved, refused, withheld, freshness, freshness_plain,
+                oldest_look_at) =
                (SELECT {TOTALS} FROM p)
          WHERE g.domain_id = %(domain_id)s),
     parts AS (
@@ -107,7 +112,8 @@ COUNT = f"""
           FROM unnest(%(rankings)s::text[]) AS r(ranking)
          CROSS JOIN LATERAL (SELECT key, importance FROM p
                               WHERE CASE r.ranking WHEN '{ALL}' THEN true WHEN '{FAILING}' THEN p.failures > 0
-                                                   WHEN '{RENDERED}' THEN p.is_rendered ELSE p.state = r.ranking END
+                                                   WHEN '{RENDERED}' THEN p.is_rendered
+                                                   ELSE p.counted_as = r.ranking END
                               ORDER BY importance DESC NULLS LAST, key LIMIT %(places)s) b
          WHERE %(is_large)s)
     SELECT
@@ -133,8 +139,10 @@ class Totals:
     held_back: int
     known: int
     gone: int
+    dead_links: int
     moved: int
     refused: int
+    withheld: int
     freshness: float | None
     freshness_plain: float | None
     oldest_look_at: datetime | None
@@ -159,7 +167,7 @@ async def keep_figures(db: Database, domain: Domain, *, at: datetime) -> None:
         values = {
             "domain_id": domain.id,
             "at": counted_at,
-            "rankings": [ALL, FAILING, RENDERED, *(state.value for state in State)],
+            "rankings": [ALL, FAILING, RENDERED, *(each.value for each in CountedAs)],
             "places": PLACES,
             "is_large": is_large,
         }
@@ -251,7 +259,7 @@ async def kept_top(
     return keys if len(keys) < PLACES or top <= PLACES else None
 
 
-def ranking_of(state: State | None, *, failing: bool, rendered: bool) -> str | None:
+def ranking_of(state: State | CountedAs | None, *, failing: bool, rendered: bool) -> str | None:
     """The ranking that holds these pages alone; None where none does."""
     wanted = [*([state.value] if state else []), *([FAILING] if failing else []), *([RENDERED] if rendered else [])]
     return (wanted or [ALL])[0] if len(wanted) <= 1 else None

@@ -19,7 +19,8 @@ DOMAINS = f"""
         SELECT r.*, row_number() OVER (ORDER BY r.importance DESC, r.domain) AS place FROM report_domain r),
     found AS (
         SELECT CASE WHEN r.place < %(most)s THEN r.domain ELSE %(others)s END AS domain, r.importance, r.freshness,
-               d.target_freshness, r.pages_known, r.pages_new, r.pages_gone, r.holder IS NOT NULL AS is_leased,
+               d.target_freshness, r.pages_known, r.pages_new, r.pages_gone,
+               r.dead_links, r.pages_withheld, r.holder IS NOT NULL AS is_leased,
                r.hold_until IS NOT NULL AS is_held, coalesce({DUE} AND {AWAKE}, false) AS is_waiting,
                extract(epoch FROM %(at)s - r.oldest_look_at)::float8 AS oldest_s,
                (SELECT count(*) FROM (SELECT FROM frontier f
@@ -29,7 +30,9 @@ DOMAINS = f"""
     SELECT domain, count(*) AS domains,
            sum(importance * freshness) / nullif(sum(importance) FILTER (WHERE freshness IS NOT NULL), 0) AS freshness,
            min(target_freshness)::float8 AS target_freshness, sum(pages_known)::bigint AS pages_known,
-           sum(pages_new)::bigint AS pages_new, sum(pages_gone)::bigint AS pages_gone, sum(due)::bigint AS due,
+           sum(pages_new)::bigint AS pages_new, sum(pages_gone)::bigint AS pages_gone,
+           sum(dead_links)::bigint AS dead_links, sum(pages_withheld)::bigint AS pages_withheld,
+           sum(due)::bigint AS due,
            count(*) FILTER (WHERE is_leased) AS leased, count(*) FILTER (WHERE is_held) AS held,
            count(*) FILTER (WHERE is_waiting) AS waiting, max(oldest_s) AS oldest_look_s
       FROM found GROUP BY domain ORDER BY domain = %(others)s, domain
@@ -58,6 +61,8 @@ class DomainGauge:
     pages_known: int
     pages_new: int
     pages_gone: int
+    dead_links: int
+    pages_withheld: int
     due: int
     leased: int
     held: int

@@ -10,7 +10,7 @@ from crawler.store.database import Database
 
 ONE = """
     SELECT f.state, f.depth, g.a + p.evidence_a, g.b + p.evidence_b, p.received_bytes, p.status, p.reason, p.failures,
-           p.soft_errors, p.last_look_at, p.last_good_at,
+           p.soft_errors, p.withheld_since, p.last_look_at, p.last_good_at,
            p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint,
            p.is_rendered
       FROM page p
@@ -27,7 +27,8 @@ async def target_of(db: Database, domain: Domain, url: Url) -> Target:
         row = await (await connection.execute(ONE, (domain.id, key))).fetchone()
     if row is None:
         return Target(key=key, url=url, depth=0, state=State.NEW, belief=PRIOR)
-    state, depth, a, b, received_bytes, status, reason, failures, soft_errors, last_look_at, last_good_at, *said = row
+    state, depth, a, b, received_bytes, status, reason, failures, soft_errors, *rest = row
+    withheld_since, last_look_at, last_good_at, *said = rest
     number, body, text, main, shape, bits, is_rendered = said
     return Target(
         key=key,
@@ -51,6 +52,7 @@ async def target_of(db: Database, domain: Domain, url: Url) -> Target:
         reason=reason,
         failures=failures,
         soft_errors=soft_errors,
+        withheld_since=withheld_since,
         last_look_at=last_look_at,
         last_good_at=last_good_at,
     )

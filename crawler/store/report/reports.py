@@ -47,7 +47,8 @@ PAGES = f"""
     SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,
            CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
            p.last_look_at, p.version, (g.a + p.evidence_a) / (g.b + p.evidence_b) AS rate_per_day, f.due_at,
-           p.status, p.reason, p.failures, p.last_good_at, u.kind AS list_kind, g.template, p.is_rendered
+           p.status, p.reason, p.failures, p.last_good_at, u.kind AS list_kind,
+           page_counted_as(f.state, p.version, u.kind) AS counted_as, p.withheld_since, g.template, p.is_rendered
       FROM page p
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
@@ -58,8 +59,10 @@ PAGES = f"""
      WHERE p.domain_id = %(domain_id)s
 """  # noqa: S608  only our own expressions are put in
 DUE = """
-    SELECT count(*) FILTER (WHERE f.state = 'new') AS new,
-           count(*) FILTER (WHERE f.state <> 'new') AS due,
+    SELECT count(*) FILTER (WHERE page_counted_as(f.state, p.version, u.kind) = 'new') AS new,
+           count(*) FILTER (WHERE page_counted_as(f.state, p.version, u.kind) = 'unread_list') AS unread_lists,
+           count(*) FILTER (WHERE page_counted_as(f.state, p.version, u.kind)
+                                  NOT IN ('new', 'unread_list', 'refused')) AS due,
            count(*) FILTER (WHERE f.state <> 'new' AND coalesce(p.etag, p.last_modified) IS NOT NULL
                                   AND p.version > 0) AS conditional,
            coalesce(sum(p.received_bytes::bigint) FILTER (WHERE f.state <> 'new'), 0)::bigint AS known_bytes,
@@ -67,6 +70,7 @@ DUE = """
              WHERE domain_id = %(domain_id)s AND version > 0)::float8 AS mean_bytes,
            (SELECT count(*) FROM inbox WHERE domain_id = %(domain_id)s) AS inbox_rows
       FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key
      WHERE f.domain_id = %(domain_id)s AND (coalesce(f.due_at <= %(at)s, true))
 """
 # What the inbox asks for is work as well, though only the next lease applies it. It may be any page: all are read.
@@ -82,13 +86,16 @@ DUE_OR_ASKED_FOR = f"""
          WHERE n.url NOT IN (SELECT url FROM page WHERE domain_id = %(domain_id)s)),
     found AS ({DUE.rstrip().removesuffix(")")} OR p.url IN (SELECT url FROM named)
             OR EXISTS (SELECT FROM beneath b WHERE starts_with(p.url, b.prefix))))
-    SELECT found.new + unheard.many AS new, due, conditional, known_bytes, mean_bytes, inbox_rows FROM found, unheard
+    SELECT found.new + unheard.many AS new, unread_lists, due, conditional, known_bytes, mean_bytes, inbox_rows
+      FROM found, unheard
 """  # noqa: S608  only our own statement is put in
 HOLDERS = "SELECT DISTINCT holder FROM domain_state WHERE leased_until > clock_timestamp() AND holder IS NOT NULL"
 BENEATH = """
     SELECT count(*) AS pages
       FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
      WHERE p.domain_id = %(domain_id)s AND starts_with(p.url, %(prefix)s)
+       AND page_counted_as(f.state, p.version, u.kind) NOT IN ('unread_list', 'refused')
 """
 
 
@@ -96,16 +103,23 @@ BENEATH = """
 class Workload:
     """The work that waits in a domain at an instant.
 
+    unread_lists: places where a sitemap or a feed is looked for, which are no pages.
     conditional: of `due`, those that a 304 may spare the body.  known_bytes: the due pages' bodies at their last good
     looks.  mean_bytes: of the domain's pages.  inbox_rows: waiting there; the pages that they ask for are counted.
     """
 
     new: int
+    unread_lists: int
     due: int
     conditional: int
     known_bytes: int
     mean_bytes: float
     inbox_rows: int
+
+    @property
+    def looks(self) -> int:
+        """Return how many fetches wait: of pages, and of places where a list may be."""
+        return self.new + self.unread_lists + self.due
 
 
 async def workload(db: Database, domain: Domain, *, at: datetime) -> Workload:
@@ -123,7 +137,7 @@ async def holders(db: Database) -> set[str]:
 
 
 async def pages_beneath(db: Database, domain: Domain, prefix: Url) -> int:
-    """How many of the domain's pages have URLs that begin so."""
+    """Return how many of the domain's pages that may be fetched have URLs that begin so."""
     async with db.transaction() as connection:
         return int((await _rows(connection, BENEATH, {"domain_id": domain.id, "prefix": prefix}))[0]["pages"])
 

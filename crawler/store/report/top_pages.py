@@ -8,14 +8,14 @@ from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.core.visit import State
+from crawler.core.visit import CountedAs, State
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.report.figures import KEPT_FOR, kept_top, ranking_of
 from crawler.store.report.reports import IMPORTANCE, PAGES
 
 WANTED = """
-    (%(state)s::text IS NULL OR f.state = %(state)s) AND (NOT %(failing)s OR p.failures > 0)
-    AND (NOT %(rendered)s OR p.is_rendered)
+    (%(state)s::text IS NULL OR page_counted_as(f.state, p.version, u.kind) = %(state)s)
+    AND (NOT %(failing)s OR p.failures > 0) AND (NOT %(rendered)s OR p.is_rendered)
 """
 # Freshness and titles are looked up for the pages that are shown, and for no others.
 BEST = f"""
@@ -25,6 +25,7 @@ BEST = f"""
       JOIN domain_state s ON s.domain_id = %(domain_id)s
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
      WHERE p.domain_id = %(domain_id)s AND {WANTED}
      ORDER BY {IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(top)s
 """  # noqa: S608  only our own expressions are put in
@@ -73,7 +74,7 @@ async def pages(
     *,
     top: int,
     at: datetime,
-    state: State | None = None,
+    state: State | CountedAs | None = None,
     failing: bool = False,
     rendered: bool = False,
     kept_for: timedelta = KEPT_FOR,
@@ -83,8 +84,8 @@ async def pages(
     Of a large domain those that were so when it was last counted, if that was no longer ago than kept_for, as they are
     now.
 
-    state: only those in it.  failing: only those of which the newest look brought no good answer.  rendered: only those
-    whose last version a browser made.
+    state: only those that count as it.  failing: only those of which the newest look brought no good answer.
+    rendered: only those whose last version a browser made.
     """
     values = {"domain_id": domain.id, "at": at, "top": top, "state": state, "failing": failing, "rendered": rendered}
     ranking = ranking_of(state, failing=failing, rendered=rendered)

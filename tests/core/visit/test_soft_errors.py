@@ -80,10 +80,10 @@ def sorry() -> TextSketch:
     return sketch(own_text(parsed.blocks, KNOWN.mask))
 
 
-def test_a_short_page_is_believed_at_the_second_look_and_a_login_after_five_weeks() -> None:
+def test_a_short_page_is_believed_at_the_second_look_and_a_login_after_two_days() -> None:
     assert looks_until_real(b"<html><body><p>It moved to the cellar.</p></body></html>") == 2
-    assert looks_until_real(BODY[: len(BODY) // 2]) == 5
-    assert looks_until_real(LOGIN) == 12
+    assert looks_until_real(BODY[: len(BODY) // 2]) == 3
+    assert looks_until_real(LOGIN) == 3
     assert looks_until_real(b"") == 20  # never
 
 
@@ -109,10 +109,10 @@ def test_failures_before_a_soft_error_are_no_looks_at_it_however_many_they_are()
     while not (visit := look(page, LOGIN)).is_good:
         looks, page = looks + 1, after(visit)
 
-    assert looks == 11
+    assert looks == 2
 
 
-def test_after_weeks_of_other_failures_a_login_is_believed_in_five_weeks_too() -> None:
+def test_after_weeks_of_other_failures_a_login_is_believed_in_two_days_too() -> None:
     page = seen(BODY)
     for n in range(11):
         page = after(looked(page, fetched(status=500), at=NOW + n * DAY))
@@ -120,15 +120,78 @@ def test_after_weeks_of_other_failures_a_login_is_believed_in_five_weeks_too() -
     while not visit.is_good:
         visit = look(after(visit), LOGIN, later=visit.due_at - visit.at)
 
-    assert timedelta(weeks=4) < visit.at - start.at < timedelta(weeks=5)
+    assert visit.at - start.at == 2 * DAY
 
 
 def test_looks_at_one_soft_error_are_none_at_another() -> None:
     page = seen(BODY)
-    for _ in range(11):
-        page = after(look(page, BODY[: len(BODY) // 2] if page.failures < 4 else LOGIN))
+    for body in (BODY[: len(BODY) // 2], BODY[: len(BODY) // 2], LOGIN):
+        page = after(look(page, body))
 
     assert look(page, LOGIN).change is Change.UNKNOWN
+
+
+@pytest.mark.parametrize("gap", [timedelta(minutes=7), timedelta(hours=5), DAY, timedelta(days=30)], ids=str)
+@pytest.mark.parametrize("fails_between", [False, True], ids=["steady", "with failures"])
+def test_no_content_is_withheld_longer_than_two_days_whatever_the_gaps(gap: timedelta, fails_between: bool) -> None:
+    """Looks come when they are due or, where a user or a budget decides, in other gaps."""
+    start = visit = look(seen(BODY), LOGIN)
+    while not visit.is_good:
+        deadline = start.at + 2 * DAY
+        assert visit.due_at <= max(deadline, visit.at + DAY)
+        if fails_between:
+            visit = looked(after(visit), fetched(status=500), at=visit.at + gap / 2)
+        visit = look(after(visit), LOGIN, later=gap)
+
+    assert visit.change is Change.CHANGED
+    assert visit.at - start.at < 2 * DAY + 2 * gap
+    assert visit.snapshot is not None
+
+
+def test_a_soft_404_that_is_never_proven_is_accepted_as_content_after_two_days() -> None:
+    soft_errors = saying(sorry(), well=0)
+    page, visits = seen(BODY), []
+    for _ in range(3):
+        visits.append(look(page, SORRY, soft_errors=soft_errors))
+        page = after(visits[-1])
+
+    assert [visit.change for visit in visits] == [Change.UNKNOWN, Change.UNKNOWN, Change.CHANGED]
+
+
+def parts(seed: int, *, rows: int = 40) -> bytes:
+    """A parts list: codes and prices, with a heading that all lists share."""
+    lines = (b"<tr><td>M%dx%d<td>%d.%02d<td>%d" % (seed + n, n, seed * n, n, seed + 7 * n) for n in range(rows))
+    return PAGE % (b"", b"<table><tr><th>Part<th>Price<th>Stock" + b"".join(lines) + b"</table>")
+
+
+@pytest.mark.parametrize("rows", [6, 40])
+def test_pages_made_of_numbers_whose_rows_are_all_replaced_are_changed_at_once(rows: int) -> None:
+    soft_errors, changes = NO_SOFT_ERRORS, []
+    for n in range(12):
+        before = parts(100 * n, rows=rows)
+        visit = look(seen(before), parts(100 * n + 50, rows=rows), before=before, soft_errors=soft_errors)
+        soft_errors = memory_after(soft_errors, visit)
+        changes.append(visit.change)
+
+    assert changes == 12 * [Change.CHANGED]
+
+
+def codes(page: int, day: int, *, kept: int = 20, new: int = 180) -> bytes:
+    words = [b"w%dpage%d" % (n, page) for n in range(kept)] + [b"w%dday%dp%d" % (n, day, page) for n in range(new)]
+    return PAGE % (b"", b"<p>" + b" ".join(words))
+
+
+def test_pages_of_codes_are_no_shared_text_and_a_probe_tells_that_they_are_changed() -> None:
+    soft_errors = probe_answered(probe_sent(NO_SOFT_ERRORS, now=NOW + DAY), sorry())
+    changes = []
+    for n in range(6):
+        visit = look(seen(codes(n, 1)), codes(n, 2), before=codes(n, 1), soft_errors=soft_errors)
+        soft_errors = memory_after(soft_errors, visit)
+        changes.append(visit.change)
+
+    assert changes == 6 * [Change.CHANGED]
+    assert soft_errors.shared_texts != ()
+    assert all(len(seen.befores) == 1 for seen in soft_errors.shared_texts)
 
 
 def test_a_field_for_a_password_that_was_there_before_is_no_sign_of_a_login_page() -> None:

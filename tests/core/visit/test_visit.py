@@ -80,6 +80,7 @@ def after(visit: Visit) -> Target:
         reason=visit.reason,
         failures=visit.failures,
         soft_errors=visit.soft_errors,
+        withheld_since=None if visit.is_good else visit.withheld_since,
         last_look_at=visit.at,
         last_good_at=visit.at if visit.is_good else visit.target.last_good_at,
         missing_since=None if visit.is_good else visit.missing_since,

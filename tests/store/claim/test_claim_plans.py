@@ -75,6 +75,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "share_known": MOST // 3,
         "circulating": 10**15,
         "passes": 24.0,
+        "withheld_before": START,
         "site_clock_at": [],
         "site_clock_ahead": [],
         "clock": 10.0**15,

@@ -9,7 +9,7 @@ from crawler.app import Wait, WaitReason, waiting_domains, why_not_now
 from crawler.cli.actions.crawls.dead_leases import free_dead_leases
 from crawler.cli.actions.crawls.outcome import CrawlOutcome, print_result
 from crawler.cli.actions.domains.register import ask_and_register, charge_request
-from crawler.cli.actions.explain.why import why_refused
+from crawler.cli.actions.explain.why import defaults_in_use, why_refused
 from crawler.cli.actions.upkeep.prune import keep_quotas
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import err, remark
@@ -216,7 +216,7 @@ async def _refused(db: Database, request: CrawlRequest, at: datetime) -> dict[Ur
         if domain is None or path_and_query(url) == "/":
             continue
         home = domain.scope(max_depth=settings().max_depth).home(url)
-        known = await report.explain(db, domain, home, at=at, defaults=settings().defaults)
+        known = await report.explain(db, domain, home, at=at, defaults=defaults_in_use())
         why = why_refused(home, domain, known.robots)
         if why:
             found[home] = why

@@ -128,7 +128,7 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Not rendered", f"{counted(stats.browserless, 'page')}: {NO_BROWSER}" if stats.browserless else ""),
         ("Sitemap, feed", f"none at {counted(stats.absent_lists, 'usual place')}" if stats.absent_lists else ""),
         ("New URLs found", _explained(stats.new, "linked or listed, not known before")),
-        ("Received", shown_bytes(stats.received_bytes)),
+        ("Received", f"{shown_bytes(stats.received_bytes)} by {counted(stats.requests, 'request')}"),
         ("Traffic saved", shown_bytes(stats.saved_bytes)),
         ("Seconds", f"{seconds:.1f}{pace}"),
     ]

@@ -44,14 +44,14 @@ class CrawlPreview:
     @property
     def not_due(self) -> tuple[Url, ...]:
         """Pages that are named and would not be looked at otherwise, as far as all that is due is listed."""
-        is_whole = self.load.new + self.load.due <= len(self.first)
+        is_whole = self.load.looks <= len(self.first)
         return tuple(set(self.named) - {target.url for target in self.first}) if is_whole else ()
 
     @property
     def requests(self) -> int:
         """Of pages; robots.txt and what is found on the way come on top."""
         allowed = [limit for limit in (self.most, self.status.budget_left) if limit is not None]
-        due = max(self.load.new + self.load.due, len(self.first))
+        due = max(self.load.looks, len(self.first))
         return max(min([due + len(self.not_due), *allowed]), 0)
 
     @property
@@ -59,7 +59,7 @@ class CrawlPreview:
         """If every page were sent in full, each as large as it was, and new ones as large as the others."""
         load = self.load
         everything = load.known_bytes + load.new * load.mean_bytes
-        return everything * self.requests / max(load.new + load.due, 1)
+        return everything * self.requests / max(load.looks, 1)
 
     @property
     def least_time(self) -> timedelta:
@@ -151,6 +151,7 @@ def _show(plan: CrawlPreview, *, at: datetime) -> None:
             (plan.domain.authority, not_now or f"{counted(plan.requests, 'request')}{ON_TOP if plan.requests else ''}"),
             ("First", "\n".join(f"{url}, since you name it" for url in plan.named)),
             ("New pages", str(load.new)),
+            ("Sitemaps", f"looked for at {counted(load.unread_lists, 'usual place')}" if load.unread_lists else ""),
             ("Due pages", f"{load.due} ({load.conditional} of them with validators)" if load.due else "0"),
             ("Bytes at most", shown_bytes(plan.most_bytes)),
             ("Time at least", shown_span(plan.least_time) if plan.least_time else ""),

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.cli.actions.delivery.notify_words import facts, remark_lacking
@@ -68,7 +68,7 @@ def run(number: int | None, *, at: datetime | None, as_json: bool) -> int:
 
     done, waiting = with_database(work, connections=CONNECTIONS, patient=True)
     if as_json:
-        print_json(asdict(done) | {"waiting": waiting})
+        print_json(done.as_dict() | {"waiting": waiting})
     else:
         say(said_of(done) or ("Nothing is told" if done.untold or waiting else "Nothing is due"))
         tell_failures(done)
@@ -105,7 +105,7 @@ def follow(number: int | None, *, as_json: bool) -> int:
 
     def tell(done: Delivered) -> None:
         if as_json and (done.messages or done.untold):
-            print_json_line(done)
+            print_json_line(done.as_dict())
         elif not as_json:
             if done.messages:
                 say(said_of(done))

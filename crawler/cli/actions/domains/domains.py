@@ -31,6 +31,8 @@ from crawler.store import domains, record
 from crawler.store.database import Database
 from crawler.store.retention import SizeEstimate
 
+PAGE_COUNTS = ("new", "known", "gone", "dead_links", "moved", "refused", "withheld")  # of domains.Listed
+
 
 def list_all(*, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> list[domains.Listed]:
@@ -43,7 +45,7 @@ def list_all(*, as_json: bool) -> int:
                 "domains": [
                     described(listed.domain)
                     | {
-                        "pages": {"new": listed.new, "known": listed.known, "gone": listed.gone},
+                        "pages": {name: getattr(listed, name) for name in PAGE_COUNTS},
                         "wake_at": listed.wake_at,
                         "last_visit_at": listed.last_visit_at,
                         "holder": listed.holder,
@@ -56,8 +58,9 @@ def list_all(*, as_json: bool) -> int:
     elif not found:
         say("No domain is registered: recrawl domains add URL")
     else:
+        numbers = ["never fetched", "looked at", "gone", "dead links"]
         show(
-            ["domain", "state", "importance", "never fetched", "looked at", "gone", "last visit", "next"],
+            ["domain", "state", "importance", *numbers, "last visit", "next"],
             [
                 (
                     listed.domain.authority,
@@ -66,12 +69,13 @@ def list_all(*, as_json: bool) -> int:
                     str(listed.new),
                     str(listed.known),
                     str(listed.gone),
+                    str(listed.dead_links),
                     shown_instant(listed.last_visit_at),
                     shown_instant(listed.wake_at) if listed.wake_at else "-",
                 )
                 for listed in found
             ],
-            right=["importance", "never fetched", "looked at", "gone"],
+            right=["importance", *numbers],
         )
     return DONE
 

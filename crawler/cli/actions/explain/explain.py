@@ -11,6 +11,7 @@ from crawler.cli.actions.explain.content import ShownContent, content_of, shown_
 from crawler.cli.actions.explain.signals import chance_now, shown_signals
 from crawler.cli.actions.explain.why import (
     amount_factor_of,
+    defaults_in_use,
     due_today,
     rules_now,
     scope_now,
@@ -28,7 +29,7 @@ from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, 
 from crawler.cli.waiting import page_wait
 from crawler.core.cash import Order
 from crawler.core.domain import Domain
-from crawler.core.freshness import ELSEWHERE, Terms, credible_interval
+from crawler.core.freshness import ELSEWHERE, PricePolicy, Terms, credible_interval
 from crawler.core.http import Url, authority_of, key_of
 from crawler.core.visit import State
 from crawler.plugins import load
@@ -66,7 +67,7 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
             await require_not_before_last_visit(db, [domain], at)
         home = scope_now(domain).home(url)
         instant = at or datetime.now(UTC)
-        known = await report.explain(db, domain, home, at=instant, defaults=settings().defaults)
+        known = await report.explain(db, domain, home, at=instant, defaults=defaults_in_use())
         waits = await page_wait(db, domain, at=instant)
         content_now = await content_of(db, domain, known.page) if known.page else None
         return domain, home, known, content_now, waits, await _listed(db, domain, home)
@@ -201,7 +202,7 @@ def _show(facts: list[tuple[str, str]], known: Explanation, *, why: bool) -> Non
 
 
 def _show_looks(known: Explanation, *, why: bool) -> None:
-    figures = ["by", "bytes", "expected"] if why else []
+    figures = ["by", "requests", "bytes", "expected"] if why else []
     show(
         ["look", "answer", "found", "amount", *figures, "reason"],
         [
@@ -211,7 +212,12 @@ def _show_looks(known: Explanation, *, why: bool) -> None:
                 look.change.value,
                 shown_share(look.amount),
                 *(
-                    (look.rung.replace("_", " "), shown_bytes(look.received_bytes), shown_share(look.expected))
+                    (
+                        look.rung.replace("_", " "),
+                        str(look.requests),
+                        shown_bytes(look.received_bytes),
+                        shown_share(look.expected),
+                    )
                     if why
                     else ()
                 ),
@@ -219,7 +225,7 @@ def _show_looks(known: Explanation, *, why: bool) -> None:
             )
             for look in known.visits
         ],
-        right=["amount", "bytes", "expected"],
+        right=["amount", "requests", "bytes", "expected"],
     )
 
 
@@ -353,8 +359,9 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "belief": why_belief(page, known.prior_source),
         "prior_source": known.prior_source,
         "worth": worth_now(domain, known, page),
-        "price": known.terms.price if known.terms else None,
-        "terms": known.terms,
+        "price": known.terms.price if known.terms and isinstance(known.terms.revisit, PricePolicy) else None,
+        "revisit": domain.settings.revisit,
+        "terms": known.terms and values_of(known.terms) | {"revisit": domain.settings.revisit},
         "due_today": due_today(domain, known, page),
         "sources": known.sources,
         "asked": _asking(page, known),

@@ -12,23 +12,31 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import (
     DAY,
     REQUESTED,
+    Defaults,
     PricePolicy,
     Terms,
     Wanted,
     due_gap,
     factor_of,
+    phase_of,
     values_heard,
     weight_of,
 )
-from crawler.core.http import Refusal, Scope, Url, parse_robots
+from crawler.core.http import Refusal, Scope, Url, key_of, parse_robots
 from crawler.core.page_rules import PageRules
+from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit import NEVER, State
-from crawler.plugins import load
+from crawler.plugins import defaults_with, load
 from crawler.settings import settings
 from crawler.store.report import Explanation, PageFacts, PriorLevel, PriorSource, Waiting
 
 ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
 FOREVER_DAYS = 1e6  # no bound: the terms' own are looked at by themselves
+
+
+def defaults_in_use() -> Defaults:
+    """Return the defaults with the scores and revisit policies of the plugins in use, as a crawl has them."""
+    return defaults_with(settings().defaults, settings().plugins)
 
 
 def scope_now(domain: Domain) -> Scope:
@@ -125,11 +133,15 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
 
 
 def _due_by_policy(page: PageFacts, terms: Terms) -> Due | None:
-    """What the domain's policy makes of a page: one span for all, or what the last look stored."""
+    """Return what the domain's policy makes of a page: one span for all, or what was stored after the last look.
+
+    The first wait of a page is stored as it was cut (`phase_of`), and is given here as the policy said it.
+    """
     standing = terms.revisit.standing
     if page.last_good_at is None or page.due_at is None:
         return None
-    gap = min(max(standing or page.due_at - page.last_good_at, terms.least), terms.most)
+    phase = phase_of(key_of(page.url)) if page.visits == 1 else 1.0
+    gap = min(max(standing or (page.due_at - page.last_good_at) / phase, terms.least), terms.most)
     return Due(Bound.POLICY, by_rule=False, gap=gap, at=page.last_good_at + gap)
 
 
@@ -203,19 +215,21 @@ def _why_new(page: PageFacts, at: datetime) -> str:
     return f"it was never fetched, and is put off{until}: {why}"
 
 
+WANTED_FOR = {
+    **dict.fromkeys(REQUESTED, "since somebody asked for it"),
+    Wanted.BY_AUDIT: "as one of a random sample that holds our report to the truth",
+    Wanted.BY_LEADER: "since {leader} has changed, which said the same",
+    Wanted.TO_CONFIRM: "since it answered 404, and only a second 404 shows that it is gone",
+    Wanted.TO_RENDER: "since it is stored without what its scripts write, and a browser should read it",
+}
+
+
 def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
-    if page.wanted in REQUESTED:
-        return f"{due}, since somebody asked for it"
-    if page.wanted is Wanted.BY_AUDIT:
-        return f"{due}, as one of a random sample that holds our report to the truth"
-    if page.wanted is Wanted.TO_RENDER:
-        return f"{due}, since it is stored without what its scripts write, and a browser should read it"
-    if page.wanted is Wanted.BY_LEADER:
-        return f"{due}, since {page.leader or 'the page whose schedule it shared'} has changed, which said the same"
-    if page.wanted is Wanted.TO_CONFIRM:
-        return f"{due}, since it answered 404, and only a second 404 shows that it is gone"
+    if page.wanted in WANTED_FOR:
+        leader = page.leader or "the page whose schedule it shared"
+        return f"{due}, {WANTED_FOR[page.wanted].format(leader=leader)}"
     if page.failures:
-        return f"{counted(page.failures, 'look')} in a row failed ({in_words(page.reason)}); {due}"
+        return f"{counted(page.failures, 'look')} in a row failed ({in_words(page.reason)}); {due}{_withheld(page)}"
     if page.leader is not None:
         return f"{due}, to see whether it still says the same as {page.leader}, whose schedule it shares"
     if today is None or page.reason:
@@ -225,6 +239,14 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
     if page.due_at is None or page.due_at >= NEVER:
         return f"it was had once, when a rule wanted no more of it; by today's rules {_why_then(today)}"
     return f"{due}{_why_stored(page, page.due_at, today)}"
+
+
+def _withheld(page: PageFacts) -> str:
+    """Return since when new content of the page is withheld and when that ends, or an empty string."""
+    if page.withheld_since is None:
+        return ""
+    since, until = shown_instant(page.withheld_since), shown_instant(page.withheld_since + MAX_WITHHELD)
+    return f". Its new content has been withheld since {since}; the first look from {until} on accepts what it finds"
 
 
 def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:

@@ -10,7 +10,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
 from crawler.core.cash import Order
 from crawler.core.domain import Domain
-from crawler.core.visit import State
+from crawler.core.visit import CountedAs
 from crawler.errors import BadInput
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains, report
@@ -18,7 +18,7 @@ from crawler.store.database import Database
 from crawler.store.report import PageLine, PastPage
 
 FAILED = "failed"  # no state of its own: whatever the page is, its newest look brought no good answer
-STATES = (*(state.value for state in State), FAILED)
+STATES = (*(each.value for each in CountedAs), FAILED)
 
 
 def pages(text: str | None, *, state: str | None, top: int, why: bool, at: datetime | None, as_json: bool) -> int:
@@ -56,7 +56,7 @@ def _refuse_what_is_unclear(text: str | None, state: str | None) -> None:
 
 async def _pages_of(db: Database, every: list[Domain], state: str | None, *, top: int, at: datetime) -> list[PageLine]:
     """The most important pages of these domains altogether."""
-    wanted = State(state) if state is not None and state != FAILED else None
+    wanted = CountedAs(state) if state is not None and state != FAILED else None
     found = []
     for domain in every:
         found += await report.pages(db, domain, top=top, at=at, state=wanted, failing=state == FAILED)

@@ -17,6 +17,7 @@ from crawler.cli.waiting import waiting_lines
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
 from crawler.local.stack import is_without_worker
+from crawler.plugins import is_policy
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.settings import settings
 from crawler.store import domains, learned, plan
@@ -26,6 +27,7 @@ from crawler.store.plan import Calibration
 from crawler.store.report import DomainReport, ListReport, SourceFacts, domain_report, lists_of, signal_sources
 
 FAILED_MEANS = " that did not get the page: no answer, an error such as 404, or a redirect for now"
+WITHHELD_MEANS = " whose new content may stand in place of them; it is accepted after two days"
 COUNTED_NOW = timedelta(minutes=1)
 
 
@@ -92,8 +94,8 @@ def _document(reported: Reported) -> dict[str, object]:
     found, calibration = reported.found, reported.calibration
     return values_of(found) | {
         "changes": dict(found.changes),
-        "price": _price(found),
-        "is_usual_price": found.price is None,
+        "price": _price(found) if _is_by_price(found) else None,
+        "is_usual_price": _is_by_price(found) and found.price is None,
         "calibration": {"audits": described(calibration.audits), "scheduled": described(calibration.scheduled)},
         "trust": reported.standings,
         "lists": reported.lists,
@@ -109,6 +111,15 @@ def _next(found: DomainReport) -> datetime:
 
 def _price(found: DomainReport) -> float:
     return settings().price if found.price is None else found.price
+
+
+def _is_by_price(found: DomainReport) -> bool:
+    """Return whether the price says when pages are looked at again: as chosen, or since no plugin has the policy."""
+    return found.revisit == "price" or not is_policy(found.revisit, settings().plugins)
+
+
+def _shown_price(found: DomainReport) -> str:
+    return f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"
 
 
 def _facts(reported: Reported) -> list[tuple[str, str]]:
@@ -134,8 +145,10 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
             f"{found.new}" + (f", {found.held_back} of them put off" if found.held_back else ""),
         ),
         ("Gone", str(found.gone)),
+        ("Dead links", str(found.dead_links)),
         ("Moved", str(found.moved)),
         ("May not be fetched", str(found.refused)),
+        ("Withheld", f"{counted(found.withheld, 'page')}{WITHHELD_MEANS}" if found.withheld else ""),
         ("Sitemaps and feeds", shown_lists(reported.lists)),
         ("", " "),
         ("In the last", shown_span(found.window)),
@@ -149,7 +162,8 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         (_of_day(found), f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
         ("Target", shown_setting("target_age", found.target_age)),
         ("Target", shown_setting("target_freshness", found.target_freshness)),
-        ("Price", f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"),
+        ("Looked at again", "" if _is_by_price(found) else f"by policy: {found.revisit}"),
+        ("Price", _shown_price(found) if _is_by_price(found) else ""),
         ("Finding", found.finding),
         (
             "Left alone until",
@@ -209,6 +223,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
         "looked at",
         "never fetched",
         "gone",
+        "dead links",
         "moved",
         "looks",
         "changes",
@@ -227,6 +242,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
                 str(each.known),
                 str(each.new),
                 str(each.gone),
+                str(each.dead_links),
                 str(each.moved),
                 str(each.looks),
                 str(sum(count for change, count in each.changes.items() if change != "first")),
@@ -252,5 +268,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
             remark(f"{each.domain}: TLS is insecure, no certificate is checked (--insecure-tls)")
         if each.finding:
             remark(f"{each.domain}: {each.finding}")
+        if each.withheld:
+            remark(f"{each.domain}: {counted(each.withheld, 'page')}{WITHHELD_MEANS}")
         if calibration.audits.is_off or calibration.scheduled.is_off:
             remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision = "0050"
+revision = "0048"
 down_revision = "0047"
 branch_labels = None
 depends_on = None
@@ -10,7 +10,7 @@ depends_on = None
 CONFIRM = """
 ALTER TABLE page ADD COLUMN missing_since timestamptz;
 ALTER TABLE frontier DROP CONSTRAINT frontier_wanted,
-    ADD CONSTRAINT frontier_wanted CHECK (wanted BETWEEN 0 AND 5);
+    ADD CONSTRAINT frontier_wanted CHECK (wanted BETWEEN 0 AND 6);
 """
 
 

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision = "0063"
+revision = "0053"
 down_revision = "0052"
 branch_labels = None
 depends_on = None
