@@ -161,7 +161,7 @@ SELECT d.id AS domain_id,
 """
 MEANINGS = {
     "report_page": {
-        "counted_as": "its state, but unread_list for a sitemap or feed never read, and dead_link for what never was there",
+        "counted_as": "its state, but unread_list for a list never read, and dead_link for what never was there",
         "withheld_since": "since when other content is withheld that may stand in place of the page; two days at most",
     },
     "report_domain": {
