@@ -165,7 +165,7 @@ async def test_what_a_crawl_sends_reads_the_domains_own_part_of_each_table_alone
         site.page("/birch", text=" ".join(f"{word}birchwood" for word in names * 3))
         await domains.refresh(telling, domain, prefix=domain.root, at=START + DAY)
         async with telling.pool.connection() as connection:
-            await connection.execute("UPDATE domain_state SET wake_at = NULL WHERE domain_id <> %s", (domain.id,))
+            await connection.execute("UPDATE domain SET state = 'paused' WHERE id <> %s", (domain.id,))
         await crawl(telling, at=START + DAY)
         sent = [
             (query, params)

@@ -76,6 +76,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "circulating": 10**15,
         "passes": 24.0,
         "withheld_before": START,
+        "many_failures": 3,
         "site_clock_at": [],
         "site_clock_ahead": [],
         "clock": 10.0**15,

@@ -34,7 +34,7 @@ async def one(db: Database, lease: Lease, domain: Domain, n: int, day: float = 0
 
 async def make_due(db: Database) -> None:
     async with db.transaction() as connection:
-        await connection.execute("UPDATE frontier SET due_at = %s, wanted = 1 WHERE state <> 'new'", (START,))
+        await connection.execute("UPDATE frontier SET due_at = %s, wanted = 2 WHERE state <> 'new'", (START,))
 
 
 async def count(db: Database, table: str) -> int:
