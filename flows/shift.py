@@ -9,7 +9,7 @@ from prefect import get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
 from crawler import times
-from crawler.app import WaitReason, waiting_domains
+from crawler.app import waiting_domains
 from crawler.cli.waiting import format_wait
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
@@ -37,6 +37,7 @@ from flows.telling import tell
 
 RESULT = "crawl-result"
 STACK = "RECRAWL_STACK"  # the local stack's name: it frees the leases of runs that it finds dead
+MAX_NAMED = 3  # waiting domains in the message of a run's state
 TELLING = timedelta(seconds=30)  # that a crawl takes at its end to tell what it has found; notify goes on with the rest
 
 
@@ -59,8 +60,7 @@ async def run(
 ) -> tuple[dict[str, object], str]:
     """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact.
 
-    Returns the figures of what was done, and a message for the state of the run: why domains were left waiting, or else
-    what was done.
+    Returns the figures of what was done, and a message for the state of the run: what was done, and why domains wait.
     """
     clock = Clock.at(at)
     progress: dict[UUID, Progress] = {}
@@ -68,7 +68,7 @@ async def run(
 
     async def walk_lease(lease: Lease, walk_it: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
         work = await report.workload(db, lease.domain, at=clock.now())
-        progress[lease.token] = Progress(pending=work.new + work.due)
+        progress[lease.token] = Progress(pending=work.looks)
         try:
             async with counted.lease(lease.token) as count:
                 count.result = await as_task(lease, walk_it, progress[lease.token])
@@ -95,7 +95,6 @@ async def run(
                 hooks=ShiftHooks(show, walk_lease),
             )
     waits = await waiting_domains(db, settings, at=clock.now(), only=only, requested=is_worth_showing(shift))
-    waits = [(domain, wait) for domain, wait in waits if wait.reason is not WaitReason.NO_WORKER]  # this is one
     waiting = [f"{domain.authority} {format_wait(wait, domain, now=clock.now())}" for domain, wait in waits]
     said = sentences(shift, waiting)
     for line in said:
@@ -111,4 +110,6 @@ async def run(
         get_run_logger().warning("%s; the next run of notify tells what was found", error)
     if shift.broken:
         raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
-    return shift.stats.as_dict(), "; ".join((waiting or said)[:3])
+    more = [f"{len(waiting) - MAX_NAMED} more domains wait"] if len(waiting) > MAX_NAMED else []
+    done = said[:1] if is_worth_showing(shift) or not waiting else []
+    return shift.stats.as_dict(), "; ".join([*done, *waiting[:MAX_NAMED], *more])

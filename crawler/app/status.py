@@ -12,6 +12,8 @@ from crawler.settings import Settings
 from crawler.store import claim, domains
 from crawler.store.database import Database
 
+MAX_LOOKED_AT = 1000  # domains, to find those that wait
+
 
 class WaitReason(StrEnum):
     """Why a domain is not being fetched. The first ones let nobody fetch from it, the last three only a schedule."""
@@ -62,7 +64,7 @@ async def why_not_now(db: Database, domain: Domain, settings: Settings, *, at: d
     if wait is None and status.addresses_busy:
         wait = Wait(WaitReason.ADDRESS_BUSY)
     if wait is None and not status.requested and not status.has_inbox:
-        wait = _idleness(status, at=at)
+        wait = _idleness(status, at=at, is_shared=settings.shared_budget.is_limited)
     if wait is None and is_without_worker(settings):
         wait = Wait(WaitReason.NO_WORKER)
     return None if wait is None else replace(wait, pages=status.requested)
@@ -73,7 +75,7 @@ def _obstacle(domain: Domain, status: DomainStatus, *, at: datetime) -> Wait | N
         return Wait(WaitReason.PAUSED)
     if status.holder is not None:
         return Wait(WaitReason.LEASED, detail=status.holder)
-    if status.last_visit_at is not None and status.last_visit_at > at:
+    if status.last_visit_at is not None and status.last_visit_at > at + domains.CLOCK_SKEW:
         return Wait(WaitReason.CLOCK_BEHIND, status.last_visit_at)
     if status.resume_at is not None and status.resume_at > at:
         return Wait(WaitReason.SUSPENDED, status.resume_at, status.resume_reason)
@@ -87,12 +89,18 @@ def _obstacle(domain: Domain, status: DomainStatus, *, at: datetime) -> Wait | N
     return None
 
 
-def _idleness(status: DomainStatus, *, at: datetime) -> Wait | None:
-    """Return why nobody claims a domain that may be claimed: it sleeps by its pace, or nothing of it is due."""
+def _idleness(status: DomainStatus, *, at: datetime, is_shared: bool) -> Wait | None:
+    """Return why nobody claims a domain that may be claimed: it sleeps by its pace, or nothing of it is due.
+
+    is_shared: all domains together have a budget.
+    """
     if status.wake_at is None or status.wake_at <= at:
         return None if status.wake_at is not None else Wait(WaitReason.NOT_DUE)
-    is_paced = status.paced_until is not None and status.wake_at <= status.paced_until
-    return Wait(WaitReason.PACED if is_paced else WaitReason.NOT_DUE, status.wake_at)
+    if status.paced_until is None or status.wake_at > status.paced_until:
+        return Wait(WaitReason.NOT_DUE, status.wake_at)
+    # Without a budget it rests for a minute after a lease that made no request.
+    has_budget = status.budget is not None or status.bytes_left is not None or is_shared
+    return Wait(WaitReason.PACED, status.wake_at) if has_budget else None
 
 
 def _next_day(domain: Domain, at: datetime) -> datetime:
@@ -108,15 +116,18 @@ async def waiting_domains(
     at: datetime,
     only: Collection[Domain] | None = None,
     requested: bool = False,
-    most: int = 10,
+    max_count: int = 10,
 ) -> list[tuple[Domain, Wait]]:
-    """Return domains in which pages are due or requested and wait, with the reason; at most so many, by name.
+    """Return domains in which pages are due or requested and wait, with the reason; the first ones by name.
 
-    only: look at these.  requested: leave out those where no page is requested.
+    only: look at these.  requested: leave out those where no page is requested.  That no worker runs, or that nothing
+    is due, is no reason here.
     """
-    found = []
-    for domain in await domains.with_waiting_pages(db, at=at, only=only, requested=requested, most=most):
+    found: list[tuple[Domain, Wait]] = []
+    for domain in await domains.with_waiting_pages(db, at=at, only=only, requested=requested, max_count=MAX_LOOKED_AT):
         wait = await why_not_now(db, domain, settings, at=at)
-        if wait is not None:
+        if wait is not None and wait.reason not in {WaitReason.NO_WORKER, WaitReason.NOT_DUE}:
             found.append((domain, wait))
+        if len(found) == max_count:
+            break
     return found

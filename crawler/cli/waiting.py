@@ -18,12 +18,12 @@ SENTENCES = {
         "if that time was wrong: recrawl domains reset-clock {name}"
     ),
     WaitReason.SUSPENDED: "is suspended until {until}: {detail}",
-    WaitReason.OUTSIDE_HOURS: "is closed by its hours until {until}",
+    WaitReason.OUTSIDE_HOURS: "is outside its crawl hours until {until}",
     WaitReason.BUDGET_SPENT: (
         "has spent its daily budget of {detail} requests and goes on at {until}; "
         "to go on sooner: recrawl domains set {name} --budget N"
     ),
-    WaitReason.BYTES_SPENT: "has received its bytes of the day and goes on at {until}",
+    WaitReason.BYTES_SPENT: "has spent its daily byte budget and goes on at {until}",
     WaitReason.SHARED_BUDGET_SPENT: (
         "waits until {until}: the daily budget of all domains together is spent (RECRAWL_BUDGET_PER_DAY)"
     ),

@@ -131,7 +131,7 @@ class DomainStatus:
     last_visit_at: datetime | None
     addresses_busy: bool
     has_inbox: bool  # something waits there to be applied by the next lease
-    requested: int  # pages that a user has requested and that were not fetched since, MOST_REQUESTED at most
+    requested: int  # pages that a user has requested and that were not fetched since, MAX_REQUESTED at most
     budget: int | None  # requests a day, by its user or by the plan
     budget_left: int | None  # requests of the day
     bytes_left: int | None  # below 0 by what the last bodies were over

@@ -87,7 +87,7 @@ def send(url: str, *, subject: str, text: str, allow_private: bool) -> str:
     refused = guard_sockets(allow_private=allow_private)
     os.environ["NETRC"] = os.devnull  # credentials of other programs are for nobody here
     if not allow_private:
-        os.environ["NO_PROXY"] = "*"  # a proxy would reach what is not checked here
+        os.environ["NO_PROXY"] = os.environ["no_proxy"] = "*"  # a proxy would reach what is not checked here
     found = _service(url)
     if isinstance(found, str):
         return found

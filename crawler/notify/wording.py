@@ -50,8 +50,8 @@ COUNTED = {
 _CALLS = re.compile(
     r"""
       (?<=<) (?= [!@#&~] | [a-z][a-z0-9+.-]*: | users/ | at[\s>] )    # <!channel>, <@U1>, <https://a|b>, <users/all>
-    | (?<=(?<!\w)@) (?= \S )                                          # @everyone, @**all**, but not me@example.com
-    | (?<=@) (?= (?:all|channel|everyone|here|room)\b )               # me@everyone
+    | (?<=(?<![^\W_])@) (?= \S )                                          # @everyone, @**all**, but not me@example.com
+    | (?<=@) (?= everyone | here | (?:all|channel|room)(?![^\W_]) )               # me@everyone
     | (?<=[!@]) (?= [^|\s]+ (?: [^\S\n]* \| [^\n]* )? (?:>|&gt;) )   # !channel>, U1@U2|name>
     | (?<=:) (?= //[^|\s]+ [^\S\n]* \| [^\n]* (?:>|&gt;) )           # https://a|b>
     | (?<=\() (?= (?:met|rol)\) )                                     # (met)all(met)

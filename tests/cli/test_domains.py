@@ -276,7 +276,7 @@ def test_a_target_takes_the_place_of_the_other_and_can_be_taken_back(recrawl: Re
 def test_a_domain_without_bytes_left_says_so(recrawl: Recrawl) -> None:
     recrawl("domains", "add", "site.test", "--offline", "--bytes", "0")
 
-    assert "has received its bytes of the day" in recrawl("domains", "show", "site.test").out
+    assert "has spent its daily byte budget" in recrawl("domains", "show", "site.test").out
 
 
 IMPOSSIBLE = {

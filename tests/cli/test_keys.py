@@ -130,7 +130,7 @@ async def test_exceptions_of_tls_and_hours_are_shown(database_url: str, tmp_path
     assert "INSECURE: no certificate is checked" in shown
     assert "closed until" in shown
     assert (document["settings"]["insecure_tls"], document["settings"]["hours"]) == (True, "22-06 x2 Europe/Vienna")
-    assert "is closed by its hours until" in asked.stdout
+    assert "is outside its crawl hours until" in asked.stdout
     assert asked.returncode == 0
 
 

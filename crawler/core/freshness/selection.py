@@ -200,11 +200,13 @@ def select(
     least_new, least_known = _guaranteed(
         slots, slots_before, discovery_share=discovery_share, refresh_share=refresh_share
     )
+    dead = int(head.is_dead[refresh].sum())
     firsts, revisits = _split(
         np.sort(scores[discovery])[::-1],
         scores[refresh],
         slots=slots,
-        least=(least_new, min(least_known, int((~head.is_dead[refresh]).sum()))),
+        least=(least_new, min(least_known, len(refresh) - dead)),
+        dead=dead,
     )
     chosen = _in_turns(discovery[:firsts], refresh[:revisits])
     later, due_in = _put_off(head, known & ~ready & ~floor & ~head.is_timed)
@@ -302,9 +304,10 @@ def _guaranteed(slots: int, slots_before: int, *, discovery_share: float, refres
     return firsts, max(both - firsts, 0)
 
 
-def _split(first: Floats, revisits: Floats, *, slots: int, least: tuple[int, int]) -> tuple[int, int]:
-    """Return the numbers of new and of known pages to hand out; both score arrays best first. least: guaranteed slots.
+def _split(first: Floats, revisits: Floats, *, slots: int, least: tuple[int, int], dead: int) -> tuple[int, int]:
+    """Return the numbers of new and of known pages to hand out; both score arrays best first.
 
+    least: guaranteed slots.  dead: dead links among the revisits, their last ones, which come after all new pages.
     A new page below its price takes a slot that nobody else needs: a paced slot that is left over may not come again.
     """
     firsts = min(len(first), least[0], slots)
@@ -312,7 +315,8 @@ def _split(first: Floats, revisits: Floats, *, slots: int, least: tuple[int, int
     room = slots - firsts - again_least
     rest = np.concatenate([first[firsts:], revisits[again_least:]])
     is_first = np.arange(len(rest)) < len(first) - firsts
-    taken = np.lexsort((-rest, is_first & (rest < WORTH)))[:room]
+    is_dead = np.arange(len(rest)) >= len(rest) - dead
+    taken = np.lexsort((-rest, is_first & (rest < WORTH), is_dead))[:room]
     more = int(is_first[taken].sum())
     return firsts + more, again_least + len(taken) - more
 

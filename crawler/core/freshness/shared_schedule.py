@@ -45,7 +45,9 @@ class SharedPair:
 
 def stem_of(url: Url) -> str:
     """Return the URL without its query, its extension and a trailing slash, in which copies of a page differ."""
-    return _ENDING.sub("", url.partition("?")[0])
+    scheme, _, rest = url.partition("?")[0].partition("://")
+    host, _, path = rest.partition("/")
+    return f"{scheme}://{host}{_ENDING.sub('', f'/{path}')}"
 
 
 def sharers(twins: Iterable[Twin]) -> list[SharedPair]:

@@ -62,6 +62,7 @@ def refused_visit(target: Target, *, reason: str, now: datetime) -> Visit:
         state=target.state if target.state in {State.GONE, State.MOVED} else State.REFUSED,
         due_at=now + min(LOOK_AGAIN_REFUSED, target.terms.most),
         reason=reason,
+        withheld_since=None,  # nothing is fetched that could be accepted
         requests=0,
         conditional=False,
     )

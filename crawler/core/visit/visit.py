@@ -267,7 +267,12 @@ class Visit:
 
     @property
     def wants(self) -> Wanted:
-        """Return why the next look is wanted whatever its value: to confirm a first 404, or for no reason."""
+        """Return why the next visit is wanted whatever its value: to confirm a first 404, or for no reason.
+
+        A visit that the end of its lease has cut off leaves the page as requested as it was.
+        """
+        if self.reason == Reason.LEASE and not self.is_good and self.target.wanted is not Wanted.BY_DEADLINE:
+            return self.target.wanted
         return Wanted.TO_CONFIRM if self.status == 404 and not self.is_good and self.missing_since else Wanted.NO
 
     @property

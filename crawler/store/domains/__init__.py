@@ -5,6 +5,7 @@ and core alone.
 """
 
 from crawler.store.domains.domains import (
+    CLOCK_SKEW,
     COLUMNS,
     Listed,
     change,
@@ -31,6 +32,7 @@ from crawler.store.domains.rules import pages_by_pattern
 from crawler.store.domains.signals import post_signals, signal
 
 __all__ = [
+    "CLOCK_SKEW",
     "COLUMNS",
     "Listed",
     "change",

@@ -52,13 +52,14 @@ STANDING = """
       FROM domain d JOIN domain_state s ON s.domain_id = d.id LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE d.id = %(domain_id)s
 """
-MOST_REQUESTED = 100_000
+MAX_REQUESTED = 100_000
+CLOCK_SKEW = timedelta(minutes=1)  # by which the clocks of machines may differ
 WITH_WAITING_PAGES = f"""
     SELECT {COLUMNS}
       FROM domain d
      WHERE (%(only)s::bigint[] IS NULL OR d.id = ANY(%(only)s))
        AND (EXISTS (SELECT FROM inbox i WHERE i.domain_id = d.id)
-            OR EXISTS (SELECT FROM domain_state s WHERE s.domain_id = d.id AND s.last_visit_at > %(at)s)
+            OR EXISTS (SELECT FROM domain_state s WHERE s.domain_id = d.id AND s.last_visit_at > %(at)s + %(skew)s)
             OR EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.wanted IN (1, 4))
             OR NOT %(requested)s AND (
                EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new' AND f.due_at <= %(at)s)
@@ -246,7 +247,7 @@ async def every(db: Database) -> list[Listed]:
 
 
 async def change(db: Database, domain: Domain, domain_settings: DomainSettings, *, at: datetime) -> Domain:
-    """Change a domain's settings. New seeds go to the inbox, and other rules wake the domain.
+    """Change a domain's settings. New seeds go to the inbox, and the domain wakes.
 
     Where the scope became different, every page is read again in full: unchanged pages hide links that were out of
     scope when they were last read. The table of settings says which ask for that. Raises BadInput for a new pattern
@@ -271,7 +272,10 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
             await _post(connection, domain.id, "reorder", {"keeps_places": keeps_places}, at=at)
         if before.window_passes != domain_settings.window_passes:
             await _post(connection, domain.id, "window", {"passes": domain_settings.window_passes}, at=at)
-        if not weighs_alike(before, domain_settings):
+        limits = {(each.budget_per_day, each.bytes_per_day) for each in (before, domain_settings)}
+        if len(limits) > 1 or not weighs_alike(
+            before, domain_settings
+        ):  # the row wakes the domain after a release, too
             await _post(connection, domain.id, "reprice", {}, at=at)
         return replace(domain, settings=domain_settings)
 
@@ -321,9 +325,7 @@ async def refresh(db: Database, domain: Domain, *, prefix: Url, at: datetime) ->
 async def status_of(db: Database, domain: Domain, *, at: datetime) -> DomainStatus:
     """Why the domain can or cannot be claimed now. Raises BadInput if it was removed meanwhile."""
     async with db.transaction() as connection:
-        cursor = await connection.execute(
-            STANDING, {"domain_id": domain.id, "at": at, "most_requested": MOST_REQUESTED}
-        )
+        cursor = await connection.execute(STANDING, {"domain_id": domain.id, "at": at, "most_requested": MAX_REQUESTED})
         row = await cursor.fetchone()
         if row is None:
             raise BadInput(f"{domain.authority} is not registered any more")
@@ -331,14 +333,14 @@ async def status_of(db: Database, domain: Domain, *, at: datetime) -> DomainStat
 
 
 async def with_waiting_pages(
-    db: Database, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False, most: int
+    db: Database, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False, max_count: int
 ) -> list[Domain]:
     """Return domains with pages that are due or requested, with an inbox, or with a last visit that lies ahead.
 
     only: among these.  requested: leave out those where pages are due and none is requested.  At most so many, by name.
     """
     ids = None if only is None else [domain.id for domain in only]
-    values = {"at": at, "only": ids, "requested": requested, "most": most}
+    values = {"at": at, "only": ids, "requested": requested, "most": max_count, "skew": CLOCK_SKEW}
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(WITH_WAITING_PAGES, values)
         return [domain_from(row) for row in await cursor.fetchall()]

@@ -69,12 +69,14 @@ GROUP_SEEDS = """
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.visits = 0
 """
 LOOK_AGAIN = """
-    UPDATE frontier SET due_at = least(due_at, %(at)s), wanted = %(wanted)s
+    UPDATE frontier
+       SET due_at = least(due_at, %(at)s), wanted = CASE WHEN wanted IN (1, 4, 5) THEN wanted ELSE %(wanted)s END
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state <> 'new'
 """
 MAKE_DUE = """
     WITH chunk AS (
-        SELECT f.key, starts_with(p.url, %(prefix)s) AS wanted
+        SELECT f.key, starts_with(p.url, %(prefix)s)
+                   AND (p.url = %(prefix)s OR f.state NOT IN ('gone', 'moved') OR p.version > 0) AS wanted
           FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
          WHERE f.domain_id = %(domain_id)s AND f.key > %(after)s ORDER BY f.key LIMIT %(most)s),
     due AS (

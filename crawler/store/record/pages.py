@@ -91,7 +91,7 @@ SNAPSHOTS = """
 """
 TO_RENDER = """
     UPDATE frontier SET due_at = least(due_at, %(at)s), wanted = %(wanted)s
-     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND state = 'known' AND wanted NOT IN (1, 4)
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND state = 'known' AND wanted NOT IN (1, 4, 5)
 """
 CHANGES_REMEMBERED = 20  # of what a page announces, about; and one at first that announced nothing
 FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (inbox.py, MAKE_DUE)

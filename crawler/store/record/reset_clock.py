@@ -10,6 +10,13 @@ LOCK = """
     SELECT last_visit_at, holder FROM domain_state WHERE domain_id = %(id)s FOR UPDATE
 """
 IS_LEASED = "SELECT FROM domain_state WHERE domain_id = %(id)s AND leased_until > clock_timestamp()"
+# What that clock put off or held back without a visit.
+PUT_OFF_AHEAD = """
+    UPDATE frontier f SET due_at = %(at)s
+      FROM page p, domain_state s
+     WHERE f.domain_id = %(id)s AND p.domain_id = %(id)s AND p.key = f.key AND s.domain_id = %(id)s
+       AND coalesce(p.last_look_at <= %(at)s, true) AND f.due_at > s.last_visit_at AND f.due_at < '9999-01-01'
+"""
 # Pages keep the gap that was planned after a visit. The order comes first: later statements change what it reads.
 DUE_AGAIN = """
     UPDATE frontier f SET due_at = greatest(f.due_at - (p.last_look_at - %(at)s), %(at)s)
@@ -18,11 +25,16 @@ DUE_AGAIN = """
        AND f.due_at < '9999-01-01'
 """
 PAGES = """
-    UPDATE page SET first_seen_at = least(first_seen_at, %(at)s), last_look_at = least(last_look_at, %(at)s),
-           last_good_at = least(last_good_at, %(at)s), last_change_at = least(last_change_at, %(at)s),
-           signalled_at = ARRAY(SELECT CASE WHEN told IS NULL THEN told ELSE least(told, %(at)s) END
+    UPDATE page SET first_seen_at = least(first_seen_at, %(at)s),
+           last_look_at = CASE WHEN last_look_at > %(at)s THEN %(at)s ELSE last_look_at END,
+           last_good_at = CASE WHEN last_good_at > %(at)s THEN %(at)s ELSE last_good_at END,
+           last_change_at = CASE WHEN last_change_at > %(at)s THEN %(at)s ELSE last_change_at END,
+           missing_since = CASE WHEN missing_since > %(at)s THEN %(at)s ELSE missing_since END,
+           withheld_since = CASE WHEN withheld_since > %(at)s THEN %(at)s ELSE withheld_since END,
+           signalled_at = ARRAY(SELECT CASE WHEN told IS NOT NULL THEN least(told, %(at)s) END
                                   FROM unnest(signalled_at) WITH ORDINALITY s(told, n) ORDER BY n)
-     WHERE domain_id = %(id)s AND greatest(first_seen_at, last_look_at, %(at)s) > %(at)s
+     WHERE domain_id = %(id)s
+       AND greatest(first_seen_at, last_look_at, missing_since, withheld_since, %(at)s) > %(at)s
 """
 # Several visits of one page keep their order, a microsecond apart.
 VISITS = """
@@ -36,9 +48,10 @@ VISITS = """
 STATE = """
     UPDATE domain_state
        SET resume_at = CASE WHEN resume_at > last_visit_at THEN resume_at - (last_visit_at - %(at)s)
-                            ELSE least(resume_at, %(at)s) END,
+                            WHEN resume_at > %(at)s THEN %(at)s ELSE resume_at END,
            last_visit_at = %(at)s, wake_at = %(at)s, paced_until = NULL, closed_from = NULL, opens_at = NULL,
-           drift_at = least(drift_at, %(at)s), budget_day = least(budget_day, (%(at)s AT TIME ZONE 'UTC')::date),
+           drift_at = CASE WHEN drift_at > %(at)s THEN %(at)s ELSE drift_at END,
+           budget_day = CASE WHEN budget_day IS NOT NULL THEN least(budget_day, (%(at)s AT TIME ZONE 'UTC')::date) END,
            site_clock_at = '{}', site_clock_ahead = '{}', site_clock_changes = '{}', site_clock_rates = '{}',
            site_clock_scores = '{}', site_clock_weighed = 0
      WHERE domain_id = %(id)s
@@ -48,8 +61,10 @@ OTHERS = (
     "UPDATE snapshot SET at = %(at)s WHERE domain_id = %(id)s AND at > %(at)s",
     "UPDATE domain_plan SET planned_at = %(at)s WHERE domain_id = %(id)s AND planned_at > %(at)s",
     "UPDATE domain_source SET measured_at = %(at)s WHERE domain_id = %(id)s AND measured_at > %(at)s",
+    "UPDATE prior SET held_until = %(at)s WHERE domain_id = %(id)s AND held_until > %(at)s",
     "UPDATE url_list SET found_at = %(at)s WHERE domain_id = %(id)s AND found_at > %(at)s",
-    """UPDATE robots SET fetched_at = least(fetched_at, %(at)s), good_at = least(good_at, %(at)s), due_at = %(at)s
+    """UPDATE robots SET fetched_at = %(at)s, due_at = %(at)s,
+              good_at = CASE WHEN good_at > %(at)s THEN %(at)s ELSE good_at END
         WHERE domain_id = %(id)s AND fetched_at > %(at)s""",
     "DELETE FROM domain_figures WHERE domain_id = %(id)s AND counted_at > %(at)s",
     "UPDATE ledger SET day = (%(at)s AT TIME ZONE 'UTC')::date WHERE day > (%(at)s AT TIME ZONE 'UTC')::date",
@@ -69,6 +84,6 @@ async def reset_clock(db: Database, domain: Domain, *, at: datetime) -> datetime
             return None
         if await (await connection.execute(IS_LEASED, values)).fetchone() is not None:
             raise BadInput(f"{domain.authority} is being crawled by {row[1]}: end that first, then reset its clock")
-        for statement in (DUE_AGAIN, PAGES, VISITS, *OTHERS, STATE):
+        for statement in (PUT_OFF_AHEAD, DUE_AGAIN, PAGES, VISITS, *OTHERS, STATE):
             await connection.execute(statement.encode(), values)
         return row[0]  # type: ignore[no-any-return]  # a row is a tuple of anything

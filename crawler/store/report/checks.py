@@ -303,8 +303,8 @@ async def _check_waking(connection: Connection, values: dict[str, Any]) -> list[
     for row in await _rows(connection, EARLIEST_DUE, values):
         possible_at = opening(hours_in(row["hours"]), max(row["due_at"], row["paced_until"]))
         if row["wake_at"] is None or row["wake_at"] > possible_at:
-            sleeps = "for ever" if row["wake_at"] is None else f"until {row['wake_at']}"
-            return [("asleep", f"the domain sleeps {sleeps}, and {row['page']} could be fetched at {possible_at}")]
+            sleeps = "never wakes" if row["wake_at"] is None else f"sleeps until {row['wake_at']}"
+            return [("asleep", f"the domain {sleeps}, and {row['page']} could be fetched at {possible_at}")]
     return []
 
 

@@ -40,7 +40,7 @@ from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
 
 NEARLY_NOW = timedelta(minutes=1)
-# What a user has set is no problem of a crawl that he begins.
+# A limit that the user has set is not an error.
 EXPECTED = {
     WaitReason.BUDGET_SPENT,
     WaitReason.BYTES_SPENT,
@@ -197,7 +197,7 @@ async def _looks_due(db: Database, wanted: Sequence[Domain] | None, *, at: datet
     if len(counted) > MOST_COUNTED:
         return None
     loads = [await report.workload(db, domain, at=at) for domain in counted]
-    return sum(load.new + load.due for load in loads)
+    return sum(load.looks for load in loads)
 
 
 async def _count_pages(db: Database, wanted: Sequence[Domain] | None, outcome: CrawlOutcome) -> None:

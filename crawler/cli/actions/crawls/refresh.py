@@ -21,7 +21,7 @@ from crawler.times import typed_instant
 
 @dataclass(frozen=True, slots=True)
 class RefreshAsked:
-    """The wish to look at all pages whose URLs begin so. pages: how many there are now.  wait: why not at once."""
+    """A request to fetch all pages under a prefix. pages: how many there are.  wait: why not at once."""
 
     domain: Domain
     prefix: Url

@@ -216,8 +216,8 @@ def _why_new(page: PageFacts, at: datetime) -> str:
 
 
 WANTED_FOR = {
-    **dict.fromkeys(REQUESTED, "since somebody asked for it"),
-    Wanted.BY_AUDIT: "as one of a random sample that holds our report to the truth",
+    **dict.fromkeys(REQUESTED, "because it was requested"),
+    Wanted.BY_AUDIT: "as one of a random sample that checks the reported freshness",
     Wanted.BY_LEADER: "since {leader} has changed, which said the same",
     Wanted.TO_CONFIRM: "since it answered 404, and only a second 404 shows that it is gone",
     Wanted.TO_RENDER: "since it is stored without what its scripts write, and a browser should read it",
