@@ -1,5 +1,7 @@
 """Changes in words: of every kind, and such that no page calls anybody in a chat."""
 
+import re
+
 import pytest
 
 from crawler.core.http import Url
@@ -50,3 +52,8 @@ def test_there_are_words_for_every_kind_of_change(kind: EventKind) -> None:
 )
 def test_what_a_page_says_calls_nobody_in_a_chat(said: str, told: str) -> None:
     assert calling_nobody(said) == told
+
+
+@pytest.mark.parametrize("said", ["_@everyone_", "__@here__", "x@everyone_", "a@everyonefoo", "1@all_", "a@channel_b"])
+def test_emphasis_around_a_call_does_not_let_it_through(said: str) -> None:
+    assert not re.search(r"@(everyone|here|all|channel)", calling_nobody(said))

@@ -143,19 +143,21 @@ def soft_error_of(target: Target, signals: SoftErrorSignals | None, *, now: date
     looks = LOOKS_UNTIL_REAL.get(soft_error)
     if looks is not None and _is_confirmed(target, soft_error, looks, now):
         return None
-    return None if _is_withheld_too_long(target, now) else soft_error
+    return None if _is_withheld_too_long(target, soft_error, now) else soft_error
 
 
-def _withheld_since(target: Target, now: datetime) -> datetime:
-    """Return when a visit first met a soft error, of whatever kind, with no good one since; now for the first one.
+def _withheld_since(target: Target, soft_error: SoftError, now: datetime) -> datetime:
+    """Return when a look first met this soft error, with no good look since; now where this is the first one.
 
     Failures of another kind in between change nothing: the content that came before them is withheld all the while.
     """
-    return target.withheld_since or now
+    kinds = {soft_error} if soft_error not in OTHER_TEXTS else OTHER_TEXTS
+    is_other_kind = target.reason in set(SoftError) - kinds - {SoftError.EMPTY}
+    return now if target.withheld_since is None or is_other_kind else target.withheld_since
 
 
-def _is_withheld_too_long(target: Target, now: datetime) -> bool:
-    return now - _withheld_since(target, now) >= MAX_WITHHELD
+def _is_withheld_too_long(target: Target, soft_error: SoftError, now: datetime) -> bool:
+    return now - _withheld_since(target, soft_error, now) >= MAX_WITHHELD
 
 
 def _in_a_row(target: Target, soft_error: SoftError) -> int:
@@ -187,7 +189,7 @@ def soft_error_visit(
         visit = failed_visit(target, answer, now=now, reason="")
         visit = replace(visit, due_at=now + min(retry_after_failures(in_a_row), target.terms.most))
         if soft_error is not SoftError.EMPTY:
-            since = _withheld_since(target, now)
+            since = _withheld_since(target, soft_error, now)
             visit = replace(visit, withheld_since=since, due_at=min(visit.due_at, since + MAX_WITHHELD))
     return replace(visit, reason=soft_error.value, soft_errors=in_a_row, signals=signals)
 
@@ -202,7 +204,7 @@ def _is_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, known:
     if target.version is None:
         return True
     if is_shared(signals, known.soft_errors, now=now):
-        return _is_withheld_too_long(target, now)
+        return _is_withheld_too_long(target, SoftError.SOFT_404, now)
     return _is_confirmed(target, SoftError.SOFT_404, LOOKS_UNTIL_GONE, now)
 
 

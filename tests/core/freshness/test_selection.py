@@ -452,3 +452,13 @@ def test_without_a_budget_dead_links_are_visited_when_they_are_due_and_for_a_use
     assert len(chosen([DEAD] * 5).chosen) == 5
     assert chosen([replace(DEAD, due_in=3.0)]).chosen.tolist() == []
     assert chosen([PAGE, replace(DEAD, is_dead=False, is_wanted=True)], slots=1).chosen.tolist() == [1]
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_dead_links_come_after_new_pages_of_any_value(turn: int) -> None:
+    dead = replace(PAGE, is_dead=True, is_timed=True, unseen=40.0, most=30.0, due_in=-1.0)
+    cheap = replace(NEW, weight=0.001, price=200.0)
+
+    found = select(head_in([dead, cheap]), slots=1, slots_before=turn, discovery_share=0.3, refresh_share=0.3)
+
+    assert found.chosen.tolist() == [1]

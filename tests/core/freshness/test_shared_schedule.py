@@ -80,3 +80,7 @@ def test_a_copy_is_tested_once_a_month_at_most() -> None:
         return rests_until(NOON, due_at=NOON + days * DAY, longest=most * DAY, is_copy=True) - NOON
 
     assert (rest(1), rest(10), rest(1, most=3)) == (TEST_COPY_AFTER, RARER * 10 * DAY, 3 * DAY)
+
+
+def test_the_root_of_a_site_has_the_stem_of_its_index_and_keeps_its_name() -> None:
+    assert stem_of(Url("http://a.test/")) == stem_of(Url("http://a.test/index.html")) == "http://a.test"

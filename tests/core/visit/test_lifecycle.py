@@ -374,3 +374,9 @@ def test_what_many_redirects_in_a_row_lead_to_is_held_back_ever_longer() -> None
     assert hold_after_redirects(redirects_to_found(again)) == DAY
     assert redirects_to_found(looked(seen(), answer)) == 0
     assert redirects_to_found(looked(target(), fetched(html("<p>text <a href=/x>x</a>")))) == 0
+
+
+def test_content_is_not_withheld_from_a_page_that_may_not_be_fetched() -> None:
+    doubtful = replace(seen(), withheld_since=NOW)
+
+    assert refused_visit(doubtful, reason="robots", now=NOW + DAY).withheld_since is None

@@ -395,6 +395,34 @@ async def test_other_settings_wake_a_domain_whose_budget_is_spent(db: Database) 
     assert await claimed(db) is not None
 
 
+async def test_a_budget_that_is_raised_under_a_lease_outlives_its_release(db: Database) -> None:
+    small = await domains.register(
+        db, Authority("small.test"), scheme="http", domain_settings=DomainSettings(budget_per_day=1), at=START
+    )
+    lease = await take(db, START)
+    await debit(db, lease, 1, at=START)
+    await domains.change(db, small, DomainSettings(budget_per_day=1000), at=START)
+    await claim.release(db, lease, claim.LeaseEnd(not_before=START + timedelta(days=1)), at=START)
+
+    assert await claimed(db, days=1 / 24) is not None
+
+
+async def test_an_audit_leaves_a_requested_page_requested(db: Database, domain: Domain) -> None:
+    lease = await take(db, START, term=OVER)
+    await crawl(db, lease, {0: [1], 1: []}, START)
+    await domains.refresh(db, domain, prefix=domain.root, at=START)
+    async with db.transaction() as connection:
+        await connection.execute(
+            """INSERT INTO inbox (domain_id, kind, payload, arrived_at)
+               SELECT %s, 'audit', jsonb_build_object('keys', jsonb_agg(encode(key, 'hex'))), %s FROM frontier""",
+            (domain.id, START),
+        )
+
+    await take(db, START + HOUR)
+
+    assert (await domains.status_of(db, domain, at=START)).requested == 2
+
+
 async def test_a_budget_in_bytes_ends_when_they_were_received(db: Database) -> None:
     await site(db, "small.test", domain_settings=DomainSettings(bytes_per_day=1000))
     lease = await claimed(db)
