@@ -240,10 +240,15 @@ class Visitor:
         if is_shell:
             visit = replace(visit, sample=None)
         elif may_be_soft_404(visit) or self.recent_texts.are_like(visit):
-            async with self._probing:  # a probe that another visit has sent answers for this one, too
-                if self.is_probe_due(visit):
-                    await self.probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)
-            visit = judged(known=self.known)
+            probe = partial(self.probe, target, is_rendered=parsed is not None and parsed.version.is_rendered)
+            if visit.reason == SoftError.REPLACED:
+                async with self._probing:  # a probe that another visit has sent answers for this one, too
+                    if self.is_probe_due(visit):
+                        await probe()
+                visit = judged(known=self.known)
+            elif self.is_probe_due(visit):
+                await probe()
+                visit = judged(known=self.known)
         self.known = replace(
             self.known, mask=visit.mask or self.known.mask, soft_errors=memory_after(self.known.soft_errors, visit)
         )

@@ -43,7 +43,7 @@ ALL = dict(commands())
 
 def test_these_are_the_commands() -> None:
     assert {" ".join(path) for path in ALL} == {
-        *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
+        *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove", "reset-clock")),
         *("rules list", "rules add", "rules remove"),
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "duplicates"),
         *("export", "sync", "feed", "mcp", "prune"),

@@ -63,7 +63,7 @@ def test_the_report_of_one_and_of_all_domains(recrawl: Recrawl, crawled: Site) -
 
     assert [each["domain"] for each in every] == sorted([crawled.name, "a.test"])
     found = next(each for each in every if each["domain"] == crawled.name)
-    assert (found["known"], found["gone"], found["moved"], found["refused"]) == (3, 1, 1, 1)
+    assert (found["known"], found["dead_links"], found["moved"], found["refused"]) == (3, 1, 1, 1)
     assert found["freshness"] == pytest.approx(1, abs=0.001)
     assert found["requests"] == 5
     assert found["spent_today"] == 6  # robots.txt, and what registering asked, too
@@ -379,7 +379,7 @@ def test_a_refresh_makes_what_lies_beneath_due(recrawl: Recrawl, crawled: Site) 
     everything = recrawl("refresh", crawled.name)
     again = recrawl("crawl", crawled.name, "--json").json
 
-    assert whole == {"domain": crawled.name, "prefix": f"{crawled.url}t", "pages": 1, "run": None}
+    assert whole == {"domain": crawled.name, "prefix": f"{crawled.url}t", "pages": 1, "run": None, "not_now": None}
     assert (done["looks"], done["same"]) == (1, 1)
     assert f"Next: recrawl crawl {crawled.name}" in everything.out
     assert again["looks"] == 5
@@ -538,4 +538,4 @@ def test_what_is_due_and_nobody_fetches_is_said(recrawl: Recrawl, crawled: Site,
 
     assert not any("no worker runs" in done.err for done in alone)
     assert [done.err for done in set_up if "no worker runs" not in done.err] == []
-    assert any("no worker runs" in done.err for done in pages)
+    assert any("no worker is running" in done.out for done in pages)

@@ -197,7 +197,7 @@ def test_a_domain_without_a_budget_is_not_asked(recrawl: Recrawl, crawled: Site)
     done = recrawl("try", crawled.url)
 
     assert done.code == 1
-    assert "budget of the day" in done.out
+    assert "its daily budget" in done.out
 
 
 def test_rules_steer_what_is_compared_and_make_no_page_changed(recrawl: Recrawl, crawled: Site) -> None:

@@ -61,7 +61,7 @@ async def test_a_life_of_half_a_year_with_every_trouble_tells_what_became_of_pag
         site.pages |= {"/leaf1": text("another leaf"), "/leaf3": NOT_THERE}
         await look(130, 131, 132, 133)
         site.trouble = lambda path: None if path == "/robots.txt" else WHO_ARE_YOU
-        await look(140, 141, 142)
+        await look(140, 141)  # after two days it would count as what the pages say
         site.trouble = lambda path: None if path == "/robots.txt" or path in site.pages else SORRY
         site.pages["/leaf4"] = SORRY
         await look(150, 151, 152, 153)

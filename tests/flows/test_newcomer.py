@@ -140,7 +140,7 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     folder.write("oven", TEXTS["oven"].replace("warm", "cold"))
     page.get_by_text("Look now").first.click()
     page.get_by_role("button", name="Look now").click()
-    expect(page.get_by_role("status")).to_contain_text("the running stack looks at them")
+    expect(page.get_by_role("status")).to_contain_text("the running stack fetches them")
     completes(page)
 
     page.get_by_role("link", name="Changes", exact=True).click()

@@ -65,26 +65,24 @@ def _end(sketch: TextSketch) -> int:
     return max(sketch) if len(sketch) >= MOST_WORDS else _LAST_HASH
 
 
-def sketch(blocks: Iterable[Block]) -> TextSketch:
+def sketch(blocks: Iterable[Block], *, is_seed: bool = False) -> TextSketch:
     """Return the words of some blocks as a sketch.
 
     Words with a digit are left out, as they are times and incident numbers. Where a text is made of them (a price list,
-    a timetable, results) they are kept: without them all such pages would be one text.
+    a timetable, results) they are kept: without them all such pages would be one text. Not so of a seed: its page is
+    compared with what stands in place of others, and may list their numbers.
     """
     words = [word.casefold() for block in blocks for word in words_of(block)]
     with_digits = {word for word in words if has_digit(word)}
     others = {word for word in words if word not in with_digits}
     is_made_of_numbers = len(with_digits) >= max(MIN_NUMBERS, NUMBERS_SHARE * len(with_digits | others))
-    return _smallest({_hash(word) for word in (with_digits | others if is_made_of_numbers else others)})
+    keeps_numbers = is_made_of_numbers and not is_seed
+    return _smallest({_hash(word) for word in (with_digits | others if keeps_numbers else others)})
 
 
 def differs_in_numbers_only(before: Sequence[Block], after: Sequence[Block]) -> bool:
     """Return whether two texts are one, but for a few words, when all words with a digit are left out."""
-    first, second = (
-        _smallest({_hash(word.casefold()) for block in blocks for word in words_of(block) if not has_digit(word)})
-        for blocks in (before, after)
-    )
-    return alike(first, second)
+    return alike(sketch(before, is_seed=True), sketch(after, is_seed=True))
 
 
 def has_digit(word: str) -> bool:

@@ -89,11 +89,12 @@ def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, kno
     text = own_text(parsed.blocks, mask)
     own_before = own_text(baseline.blocks, mask)
     replacement = replacement_of(own_before, text)
-    own, ignored = sketch(text), sketch(boilerplate_text(parsed.blocks, mask)) | sketch_of_url(target.url)
+    own = sketch(text, is_seed=target.depth == 0)
+    ignored = sketch(boilerplate_text(parsed.blocks, mask)) | sketch_of_url(target.url)
     is_torn = content.html_end is HtmlEnd.TORN and baseline.html_end is not HtmlEnd.TORN
     is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and replacement.kept < CUT_KEPT
     return SoftErrorSignals(
-        own=NOTHING if alike(sketch(own_before), own, ignored=ignored) else own,
+        own=NOTHING if alike(sketch(own_before, is_seed=target.depth == 0), own, ignored=ignored) else own,
         ignored=ignored,
         replacement=replacement,
         before=before.main_digest,
@@ -113,7 +114,7 @@ def _signals_of_new_page(target: Target, parsed: Parsed, *, known: Known) -> Sof
     if not is_seed and not soft_errors.absent and not any(seen.is_many for seen in soft_errors.shared_texts):
         return None
     ignored = sketch(boilerplate_text(parsed.blocks, known.mask)) | sketch_of_url(target.url)
-    return SoftErrorSignals(sketch(own_text(parsed.blocks, known.mask)), ignored, is_seed=is_seed)
+    return SoftErrorSignals(sketch(own_text(parsed.blocks, known.mask), is_seed=is_seed), ignored, is_seed=is_seed)
 
 
 def redirect_signals(target: Target, location: Url) -> SoftErrorSignals | None:

@@ -75,8 +75,7 @@ LOOK_AGAIN = """
 """
 MAKE_DUE = """
     WITH chunk AS (
-        SELECT f.key, starts_with(p.url, %(prefix)s)
-                   AND (p.url = %(prefix)s OR f.state NOT IN ('gone', 'moved') OR p.version > 0) AS wanted
+        SELECT f.key, starts_with(p.url, %(prefix)s) AS wanted
           FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
          WHERE f.domain_id = %(domain_id)s AND f.key > %(after)s ORDER BY f.key LIMIT %(most)s),
     due AS (

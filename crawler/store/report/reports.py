@@ -95,7 +95,7 @@ BENEATH = """
       FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
      WHERE p.domain_id = %(domain_id)s AND starts_with(p.url, %(prefix)s)
-       AND page_counted_as(f.state, p.version, u.kind) NOT IN ('unread_list', 'refused', 'dead_link')
+       AND page_counted_as(f.state, p.version, u.kind) NOT IN ('unread_list', 'refused')
 """
 
 

@@ -86,7 +86,7 @@ async def test_pages_are_in_a_sandbox_even_where_root_starts_the_browser(
     for status in statuses:
         assert "\nSeccomp:\t2\n" in status  # by a filter
         assert "\nCapEff:\t0000000000000000\n" in status
-    assert "browser.no_sandbox" not in [each.message for each in told]
+    assert "browser.no_sandbox" not in [each.getMessage() for each in told]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs unshare for the sandbox")
@@ -99,7 +99,7 @@ async def test_a_browser_without_a_sandbox_says_so_once(
         outcomes = [await tab.render(Url(f"{SITE}/{n}")) for n in range(2)]
 
     assert all(isinstance(each, Rendered) for each in outcomes)
-    assert [each.message for each in told].count("browser.no_sandbox") == 1
+    assert [each.getMessage() for each in told].count("browser.no_sandbox") == 1
 
 
 # As many bytes as a process is given, and then again and again.
