@@ -146,7 +146,9 @@ class PageReader:
         if read.choice.is_yes and read.gain is None and not read.is_fault_of_page:
             if _is_rendered(target) or read.choice is RenderChoice.ALWAYS:
                 return memory
-            return memory_after_failure(memory, target.key, template=template, evidence=read.evidence)
+            return memory_after_failure(
+                memory, target.key, template=template, evidence=read.evidence, choice=read.choice
+            )
         return memory_after(
             memory,
             target.url,
@@ -166,6 +168,7 @@ class PageReader:
             memory=known.renders,
             is_stored=target.version is not None or self._is_trial,
             is_kept_rendered=_is_rendered(target),
+            running=len(self._probed),
         )
         is_shell = plain is not None and evidence_of(plain) is RenderEvidence.SHELL
         # To look for the browser takes half a second: not before a page is rendered, or is sure to be.
@@ -174,7 +177,9 @@ class PageReader:
 
     def pages_to_render(self, memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
         """As core's; none where there is no browser."""
-        return ((), memory) if self._renderer.missing else pages_to_render(memory, is_dry=is_dry)
+        if self._renderer.missing:
+            return (), memory
+        return pages_to_render(memory, is_dry=is_dry, running=len(self._probed))
 
     async def _read_rendered(
         self, target: Target, answer: Fetched, plain: Parsed, known: Known, choice: RenderChoice
