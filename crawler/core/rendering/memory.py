@@ -88,6 +88,11 @@ class RenderMemory:
         known = self.of(template, evidence)
         return known.gain_share >= NEEDED_SHARE and known.gains >= MIN_GAINS[evidence]
 
+    @property
+    def needs_shells(self) -> bool:
+        """Whether shells of the domain are known to say more in a browser."""
+        return self.is_needed(ALL, RenderEvidence.SHELL)
+
     def may_be_needed(self, template: str) -> bool:
         """Return whether some pages of the template are rendered."""
         return any(self.is_needed(template, each) for each in RenderEvidence)
@@ -120,14 +125,11 @@ def is_probe_due(memory: RenderMemory, template: str, evidence: RenderEvidence, 
     return known.passed >= after * (min(known.in_vain, MAX_IN_VAIN) + 1)
 
 
-def pages_to_render(
-    memory: RenderMemory, *, is_dry: bool, running: int = 0
-) -> tuple[tuple[PageKey, ...], RenderMemory]:
+def pages_to_render(memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
     """Return pages that are stored without their scripts and should be rendered now, and the memory after that.
 
     All of a template that was found to need it, and one of each template that is to be probed.  is_dry: the domain has
     no other page to fetch, so that pages of which a part may be missing are probed however few they are.
-    running: probes that are under way.
     """
     pages_by_name: dict[str, list[PageKey]] = {}
     for page, name in memory.raw.items():
@@ -142,7 +144,7 @@ def pages_to_render(
             continue
         is_known_enough = is_dry or evidence is RenderEvidence.SHELL or known.tests or known.seen >= ENOUGH_EVIDENT
         is_asked = known.asked and known.passed < NEXT_CANDIDATE_AFTER * known.asked
-        if is_known_enough and not is_asked and is_probe_due(after, template, evidence, running=running + len(chosen)):
+        if is_known_enough and not is_asked and is_probe_due(after, template, evidence, running=len(chosen)):
             chosen.append(pages[-1])
             known = replace(known, asked=known.asked + 1)
             after = replace(after, templates={**after.templates, name: known})

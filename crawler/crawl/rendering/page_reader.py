@@ -160,15 +160,16 @@ class PageReader:
         )
 
     def _choice(self, target: Target, answer: Fetched, plain: Parsed | None, known: Known) -> RenderChoice:
+        is_named = target.wanted is Wanted.TO_RENDER  # by pages_to_render, which bounds the probes that it names
         choice = choice_of(
             answer.body,
             plain,
             template=template_of(target.url),
             mode=self._rules.render(target.url) or self._mode,
             memory=known.renders,
-            is_stored=target.version is not None or self._is_trial,
+            is_stored=target.version is not None or is_named or self._is_trial,
             is_kept_rendered=_is_rendered(target),
-            running=len(self._probed),
+            running=0 if is_named else len(self._probed),
         )
         is_shell = plain is not None and evidence_of(plain) is RenderEvidence.SHELL
         # To look for the browser takes half a second: not before a page is rendered, or is sure to be.
@@ -177,9 +178,7 @@ class PageReader:
 
     def pages_to_render(self, memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
         """As core's; none where there is no browser."""
-        if self._renderer.missing:
-            return (), memory
-        return pages_to_render(memory, is_dry=is_dry, running=len(self._probed))
+        return ((), memory) if self._renderer.missing else pages_to_render(memory, is_dry=is_dry)
 
     async def _read_rendered(
         self, target: Target, answer: Fetched, plain: Parsed, known: Known, choice: RenderChoice

@@ -252,9 +252,6 @@ def test_probes_under_way_count_as_if_they_were_in_vain(is_stored: bool) -> None
 
     assert choice(most) is RenderChoice.PROBE  # the page itself adds a hundredth of one
     assert choice(most + 1) is RenderChoice.AWAITED
-    memory = passed(memory, SHELL, "/b/one", RenderChoice.AWAITED, template="/b/")
-    assert pages_to_render(memory, is_dry=True, running=most)[0] == (key("/b/one"),)
-    assert pages_to_render(memory, is_dry=True, running=most + 1)[0] == ()
 
 
 def test_page_keeps_its_own_additions_when_it_is_rendered_again() -> None:
