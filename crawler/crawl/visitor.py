@@ -226,7 +226,8 @@ class Visitor:
     ) -> Visit:
         """The visit that one reading of an answer makes. parsed: None where there is nothing to read.
 
-        is_shell: the page's scripts have not written it yet. All such pages look alike: that teaches nothing.
+        is_shell: the page's scripts have not written it yet. All such pages look alike: that teaches nothing of the
+        boilerplate, and nothing of soft 404s where such pages differ in a browser.
         """
         baseline = comparison = None
         if isinstance(answer, Fetched) and parsed is not None and needs_baseline(target, parsed):
@@ -237,18 +238,14 @@ class Visitor:
 
         judged = partial(decide, target, answer, now=now, parsed=parsed, baseline=baseline, comparison=comparison)
         visit = judged(known=self.known)
+        is_in_doubt = may_be_soft_404(visit) or self.recent_texts.are_like(visit)
+        if is_in_doubt and not (is_shell and self.known.renders.needs_shells):
+            async with self._probing:  # a probe that another visit has sent answers for this one, too
+                if self.is_probe_due(visit):
+                    await self.probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)
+            visit = judged(known=self.known)
         if is_shell:
             visit = replace(visit, sample=None)
-        elif may_be_soft_404(visit) or self.recent_texts.are_like(visit):
-            probe = partial(self.probe, target, is_rendered=parsed is not None and parsed.version.is_rendered)
-            if visit.reason == SoftError.REPLACED:
-                async with self._probing:  # a probe that another visit has sent answers for this one, too
-                    if self.is_probe_due(visit):
-                        await probe()
-                visit = judged(known=self.known)
-            elif self.is_probe_due(visit):
-                await probe()
-                visit = judged(known=self.known)
         self.known = replace(
             self.known, mask=visit.mask or self.known.mask, soft_errors=memory_after(self.known.soft_errors, visit)
         )

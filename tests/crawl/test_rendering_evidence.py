@@ -12,7 +12,7 @@ from crawler.core.domain import Domain
 from crawler.store.database import Database
 from crawler.store.report import check
 from tests.crawl.corpus import corpus
-from tests.crawl.crawls import DAY, START, answering, crawl, recrawl, register, rows, versions
+from tests.crawl.crawls import DAY, START, answered, answering, crawl, recrawl, register, rows, versions
 from tests.crawl.react_app import built_app
 from tests.crawl.static import StaticServer
 from tests.crawl.test_rendering import (  # noqa: F401  the fixture skips where there is no browser
@@ -220,3 +220,60 @@ async def test_gallery_beside_an_application_costs_two_renders(db: Database, tmp
     done = await renders(db)
     assert done["app", "probe"] == 4
     assert 1 <= done["gallery", "probe"] + done["gallery", "needed"] <= 2
+
+
+@pytest.mark.timeout(300)
+async def test_error_pages_with_a_script_and_status_200_are_no_trap(db: Database) -> None:
+    """Each step down the relative links is of another template, so that no probe of one says anything of the next."""
+    links = "".join(f"<a href={name}/>{name}</a> " for name in ("news", "offers", "help", "contact"))
+    tale = "<title>{0}</title><p>{1} {2}</p><a href=/tale/{3}>more</a>"
+
+    def respond(path: str) -> bytes:
+        if path == "/robots.txt":
+            return answered(404, b"")
+        if path == "/":
+            body = (
+                f"<title>Start</title><p>{say('amber')} {say('beryl')}</p><a href=/tale/1>1</a><a href=/shop/a/>s</a>"
+            )
+        elif path.startswith("/tale/"):
+            n = int(path.removeprefix("/tale/"))
+            body = tale.format(n, say(NAMES[n]), say(NAMES[n], "next"), min(n + 1, 8))
+        else:
+            text = f"Sorry, we could not find {path} on this server. Try our start page or one of these."
+            body = f"<title>Not found</title><p>{text}</p>{links}<script>1</script>"
+        return answered(200, body.encode())
+
+    async with answering(respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START, pages=120)
+        await crawl(db, at=START + DAY, pages=120)
+
+    found = await rows(db, "SELECT state, count(*) FROM page JOIN frontier USING (domain_id, key) GROUP BY 1")
+    assert {"/", *(f"/tale/{n}" for n in range(1, 9))} <= set(await versions(db, domain))
+    known = dict(found)
+    assert "new" not in known
+    assert known["known"] <= 9 + 8  # the fetch workers have some more pages before the probe is answered
+    assert not await check(db)
+
+
+@pytest.mark.timeout(300)
+async def test_application_whose_first_page_gains_nothing_is_found_completely(db: Database, tmp_path: Path) -> None:
+    """Its server says the same text for every path, which is no error page although the first render adds nothing."""
+    write_app(tmp_path, NAMES[:12])
+    write(tmp_path, "tales.html", "".join(f"<a href=/app/{name}/>{name}</a> " for name in NAMES[:12]))
+    shell = SHELL.replace("<div id=app>", "<noscript>Please turn on scripts to read our tales.</noscript><div id=app>")
+    shell += "<p>The tales of our garden, as told by its gardeners."
+
+    def respond(path: str) -> bytes:
+        file = tmp_path / path.lstrip("/")
+        if path in {"/robots.txt", "/data/undefined.json"}:
+            return answered(404, b"")
+        is_file = file.is_file() and file.name != "index.html"
+        return answered(200, file.read_bytes() if is_file else shell.encode())
+
+    async with answering(respond) as url:
+        domain = await register(db, url, seeds=(url, f"{url}tales.html"))
+        await crawl(db, at=START)
+
+    for name in NAMES[:12]:
+        assert say(name) in await text_of(db, domain, f"/app/{name}/")

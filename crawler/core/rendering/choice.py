@@ -3,7 +3,7 @@
 from typing import Literal, assert_never
 
 from crawler.core.page import Parsed, has_scripts
-from crawler.core.rendering.memory import ALL, RenderMemory, is_probe_due
+from crawler.core.rendering.memory import RenderMemory, has_probes_left, is_probe_due
 from crawler.core.rendering.outcome import RenderChoice, RenderEvidence, evidence_of
 
 RenderMode = Literal["auto", "always", "never"]
@@ -18,12 +18,14 @@ def choice_of(
     memory: RenderMemory,
     is_stored: bool = False,
     is_kept_rendered: bool = False,
+    running: int = 0,
 ) -> RenderChoice:
     """Choose whether a web page that was read without its scripts is rendered as well, and say why.
 
     parsed: the page as it is without its scripts; None where that is not known.  mode: what its user said.
-    is_stored: a version of the page is stored, so that a probe delays nothing.
+    is_stored: the page was visited before, so that a probe delays nothing.
     is_kept_rendered: its last Snapshot is of a rendered page, which the next is compared with.
+    running: probes of the domain that are under way, and may be in vain.
     """
     match mode:
         case "always":
@@ -43,8 +45,10 @@ def choice_of(
     if is_probe_due(memory, template, evidence):
         # An application may have a template for each of its pages. Where its other shells had to be rendered, nothing
         # is gained by storing the first one of a template without what its scripts write.
-        is_known_app = evidence is RenderEvidence.SHELL and memory.is_needed(ALL, evidence)
-        return RenderChoice.PROBE if is_stored or is_known_app else RenderChoice.AWAITED
+        is_known_app = evidence is RenderEvidence.SHELL and memory.needs_shells
+        is_now = (is_stored or is_known_app) and has_probes_left(memory, evidence, running=running)
+        return RenderChoice.PROBE if is_now else RenderChoice.AWAITED
     if evidence is RenderEvidence.NONE and not known.tests:
         return RenderChoice.NO_SIGNS
-    return RenderChoice.NO_GAIN if known.tests else RenderChoice.AWAITED
+    is_awaited = not known.tests and has_probes_left(memory, evidence)
+    return RenderChoice.AWAITED if is_awaited else RenderChoice.NO_GAIN

@@ -64,7 +64,7 @@ class RenderMemory:
 
     additions: hashes of lines and links that scripts added, each with the page that had it first, or EVERYWHERE.
     raw: pages that show evidence and were stored without their scripts, each with the name that it is counted under.
-    pages: with scripts, that were judged.  gained, in_vain: renders that brought something, and those that did not.
+    pages: with scripts, that were judged.  gained: renders that brought something.  in_vain: probes that did not.
     """
 
     templates: Mapping[str, TemplateRenders] = field(default_factory=dict)
@@ -88,6 +88,11 @@ class RenderMemory:
         known = self.of(template, evidence)
         return known.gain_share >= NEEDED_SHARE and known.gains >= MIN_GAINS[evidence]
 
+    @property
+    def needs_shells(self) -> bool:
+        """Whether shells of the domain are known to say more in a browser."""
+        return self.is_needed(ALL, RenderEvidence.SHELL)
+
     def may_be_needed(self, template: str) -> bool:
         """Return whether some pages of the template are rendered."""
         return any(self.is_needed(template, each) for each in RenderEvidence)
@@ -101,13 +106,18 @@ class RenderMemory:
 NO_RENDERS = RenderMemory()
 
 
+def has_probes_left(memory: RenderMemory, evidence: RenderEvidence, *, running: int = 0) -> bool:
+    """Return whether a domain may have one more probe of a page with such evidence. running: as in is_probe_due."""
+    return memory.in_vain + running < FREE_PROBES[evidence] + VAIN_SHARE * memory.pages + memory.gained
+
+
 def is_probe_due(memory: RenderMemory, template: str, evidence: RenderEvidence, *, running: int = 0) -> bool:
     """Return whether the next page of a template with such evidence is rendered, to see whether they need it.
 
     running: further renders that are under way, and may be in vain.
     """
     known = memory.of(template, evidence)
-    if memory.in_vain + running >= FREE_PROBES[evidence] + VAIN_SHARE * memory.pages + memory.gained:
+    if not has_probes_left(memory, evidence, running=running):
         return False
     if known.tests < FIRST_PROBES[evidence] or (known.tests == 1 and known.gains == 1.0):
         return evidence is RenderEvidence.SHELL or _is_usual(memory, template)
@@ -168,20 +178,22 @@ def memory_after(
         is_of_one_page = choice is RenderChoice.NEEDED and gain.is_worth_it and not is_needed
         memory = _with_additions(memory, url, gain)
         # A page that is kept as rendered brings its gain each time: that says nothing of the others.
-        return memory if is_of_one_page else _after_test(memory, name, evidence, key, is_gain=gain.is_worth_it)
+        if is_of_one_page:
+            return memory
+        return _after_test(memory, name, evidence, key, choice=choice, is_gain=gain.is_worth_it)
     if choice in _NOT_RENDERED:
         return _after_pass(memory, name, key, is_evident=evidence is not RenderEvidence.NONE)
     return memory
 
 
 def memory_after_failure(
-    memory: RenderMemory, key: PageKey, *, template: str, evidence: RenderEvidence
+    memory: RenderMemory, key: PageKey, *, template: str, evidence: RenderEvidence, choice: RenderChoice
 ) -> RenderMemory:
     """Return the memory after a render that did not come to its end, through no fault of the page's: it is repeated."""
     name = memory.name_of(template, evidence)
     known = memory.templates.get(name, TemplateRenders())
     if known.failures + 1 >= MAX_FAILURES:
-        return _after_test(memory, name, evidence, key, is_gain=False)
+        return _after_test(memory, name, evidence, key, choice=choice, is_gain=False)
     known = replace(known, failures=known.failures + 1, asked=0)
     raw = memory.raw if evidence is RenderEvidence.NONE else _with_raw(memory.raw, key, name)
     return replace(memory, templates={**memory.templates, name: known}, raw=raw)
@@ -198,7 +210,7 @@ def _with_additions(memory: RenderMemory, url: Url, gain: RenderGain) -> RenderM
 
 
 def _after_test(
-    memory: RenderMemory, name: str, evidence: RenderEvidence, key: PageKey, *, is_gain: bool
+    memory: RenderMemory, name: str, evidence: RenderEvidence, key: PageKey, *, choice: RenderChoice, is_gain: bool
 ) -> RenderMemory:
     templates = dict(memory.templates)
     for each in dict.fromkeys((name, f"{ALL} {evidence}")):
@@ -216,7 +228,7 @@ def _after_test(
         raw={each: its_name for each, its_name in memory.raw.items() if each != key},
         pages=memory.pages + 1,
         gained=memory.gained + is_gain,
-        in_vain=memory.in_vain + (not is_gain),
+        in_vain=memory.in_vain + (choice is RenderChoice.PROBE and not is_gain),
     )
 
 

@@ -146,7 +146,9 @@ class PageReader:
         if read.choice.is_yes and read.gain is None and not read.is_fault_of_page:
             if _is_rendered(target) or read.choice is RenderChoice.ALWAYS:
                 return memory
-            return memory_after_failure(memory, target.key, template=template, evidence=read.evidence)
+            return memory_after_failure(
+                memory, target.key, template=template, evidence=read.evidence, choice=read.choice
+            )
         return memory_after(
             memory,
             target.url,
@@ -158,14 +160,16 @@ class PageReader:
         )
 
     def _choice(self, target: Target, answer: Fetched, plain: Parsed | None, known: Known) -> RenderChoice:
+        is_named = target.wanted is Wanted.TO_RENDER  # by pages_to_render, which bounds the probes that it names
         choice = choice_of(
             answer.body,
             plain,
             template=template_of(target.url),
             mode=self._rules.render(target.url) or self._mode,
             memory=known.renders,
-            is_stored=target.version is not None or self._is_trial,
+            is_stored=target.version is not None or is_named or self._is_trial,
             is_kept_rendered=_is_rendered(target),
+            running=0 if is_named else len(self._probed),
         )
         is_shell = plain is not None and evidence_of(plain) is RenderEvidence.SHELL
         # To look for the browser takes half a second: not before a page is rendered, or is sure to be.

@@ -77,6 +77,13 @@ def rendered(
     return memory_after(memory, url, key(path), template=template, evidence=evidence, choice=choice, gain=gain)
 
 
+def failed(memory: RenderMemory, choice: RenderChoice, template: str = "/a/*") -> RenderMemory:
+    """Return the memory after the render of a shell that did not come to its end."""
+    return memory_after_failure(
+        memory, key("/a/amber"), template=template, evidence=RenderEvidence.SHELL, choice=choice
+    )
+
+
 @pytest.mark.parametrize(
     ("body", "has"),
     [
@@ -208,8 +215,43 @@ def test_renders_that_do_not_end_are_repeated_and_then_count() -> None:
     attempts = 0
     while (found := pages_to_render(memory, is_dry=True))[0]:
         attempts += 1
-        memory = memory_after_failure(found[1], key("/a/amber"), template="/a/*", evidence=RenderEvidence.SHELL)
+        memory = failed(found[1], RenderChoice.PROBE)
     assert attempts == 3
+
+
+@pytest.mark.parametrize("choice", [RenderChoice.ALWAYS, RenderChoice.NEEDED])
+def test_renders_that_are_no_probes_use_up_no_probes(choice: RenderChoice) -> None:
+    memory = NO_RENDERS
+    for n in range(30):
+        memory = rendered(memory, SHELL, SHELL.decode(), f"/a/{n}", choice=choice)
+        memory = failed(memory, RenderChoice.NEEDED)
+    assert choose(SHELL, memory, template="/app/*") is RenderChoice.PROBE
+    for n in range(30):
+        memory = failed(memory, RenderChoice.PROBE, template=f"/t{n}/")
+        memory = failed(memory, RenderChoice.PROBE, template=f"/t{n}/")
+        memory = failed(memory, RenderChoice.PROBE, template=f"/t{n}/")
+    assert choose(SHELL, memory, template="/app/*") is RenderChoice.NO_GAIN
+
+
+def test_page_is_awaited_only_while_a_probe_of_it_can_come() -> None:
+    memory = NO_RENDERS
+    for n in range(FREE_PROBES[RenderEvidence.SHELL] + 1):
+        assert choose(SHELL, memory, template="/app/*", is_stored=False) is RenderChoice.AWAITED
+        memory = rendered(memory, SHELL, SHELL.decode(), f"/t{n}/", template=f"/t{n}/")
+    assert choose(SHELL, memory, template="/app/*", is_stored=False) is RenderChoice.NO_GAIN
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_probes_under_way_count_as_if_they_were_in_vain(is_stored: bool) -> None:
+    memory = rendered(NO_RENDERS, SHELL, article("amber"), "/a/amber")  # a shell's first visit may be a probe
+    most = FREE_PROBES[RenderEvidence.SHELL] + memory.gained
+
+    def choice(running: int) -> RenderChoice:
+        return choice_of(SHELL, read(SHELL), template="/b/", mode="auto", memory=memory, is_stored=is_stored,
+                         running=running)  # fmt: skip
+
+    assert choice(most) is RenderChoice.PROBE  # the page itself adds a hundredth of one
+    assert choice(most + 1) is RenderChoice.AWAITED
 
 
 def test_page_keeps_its_own_additions_when_it_is_rendered_again() -> None:
