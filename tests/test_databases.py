@@ -94,10 +94,11 @@ def test_a_cleaned_database_equals_a_new_copy(databases: TestDatabases) -> None:
 
     with databases.lend() as cleaned:
         assert databases.copies == 1
-        found = read_all(cleaned)
         with databases.lend() as new:
             assert databases.copies == 2
-            expected = read_all(new)
+            for each in (cleaned, new):  # autovacuum may have looked at the one table that the template fills
+                execute(each, "DELETE FROM pg_statistic WHERE starelid = 'alembic_version'::regclass")
+            found, expected = read_all(cleaned), read_all(new)
 
     assert found.keys() == expected.keys()
     assert {key: set(found[key]) ^ set(expected[key]) for key in expected if found[key] != expected[key]} == {}

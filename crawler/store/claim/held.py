@@ -51,6 +51,7 @@ END = """
                                     AND (favoured OR wanted IN (1, 4) OR section NOT IN (
                                         SELECT no FROM prior
                                          WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL)))
+                       OR EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND wanted IN (1, 4))
                     THEN %(at)s END) AS due_at
       FROM domain_state s
      WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s

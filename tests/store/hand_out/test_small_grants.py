@@ -67,7 +67,8 @@ async def add_kind(db: Database, domain: Domain, kind: str, *, first: int, chanc
     keys = await add(db, domain, Bulk(count, bulk.a, bulk.b, bulk.no, bulk.state, first), at=START)
     due_at = None
     if bulk.state != "new" or kind == "for later":
-        due_at = NOW + chance.choice([-3, -1, 2]) * DAY
+        # A page that is worth its price is due: the plan keeps due times in step with the price.
+        due_at = NOW + chance.choice([-3, -1] if kind == "of value" else [-3, -1, 2]) * DAY
     values = {"domain_id": domain.id, "keys": keys, "section": bulk.no, "kind": kind, "due_at": due_at}
     async with db.transaction() as connection:
         await connection.execute(MARK, values)

@@ -1,6 +1,7 @@
 """The browser's processes: what they are told, what holds them, how much memory they take, and what their end costs."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import subprocess
@@ -39,8 +40,12 @@ def html(page: str) -> BrowserAnswer:
 
 def processes() -> list[psutil.Process]:
     """The drivers and browsers of this process."""
-    drivers = [each for each in psutil.Process().children() if "run-driver" in each.cmdline()]
-    return [each for driver in drivers for each in (driver, *driver.children(recursive=True))]
+    found = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            if "run-driver" in child.cmdline():
+                found += [child, *child.children(recursive=True)]
+    return found
 
 
 def environments(found: Iterable[psutil.Process]) -> list[dict[str, str]]:
