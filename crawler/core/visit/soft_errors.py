@@ -55,7 +55,7 @@ SLIGHT_BITS = 4  # of 64 by which fingerprints differ: then most of the text is 
 NO_BODY = digest(b"")
 UNEXPLAINED = frozenset({SoftError.SHRUNK, SoftError.REPLACED})  # counted as one soft error, whatever its length
 # Another text in place of the page's. What it is called may change while the domain's other pages show it, too.
-OTHER_TEXTS = UNEXPLAINED | {SoftError.SOFT_404, SoftError.LOGIN, SoftError.SHARED_TEXT}
+OTHER_TEXTS = UNEXPLAINED | {SoftError.SOFT_404, SoftError.SHARED_TEXT}
 MOST_IN_A_ROW = 1000  # looks that are counted
 REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # a redirect leaves nothing of a page's text
 
