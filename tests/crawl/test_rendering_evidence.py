@@ -177,12 +177,12 @@ async def test_raw_copies_are_replaced_when_their_template_needs_a_browser(db: D
     """All pages are known at once, and most of them are stored before the probe of the first is over."""
     write_app(tmp_path, NAMES)
     with StaticServer(tmp_path) as server:
-        seeds = tuple(f"{server.url}/app/{name}/?view=1" for name in NAMES)
+        seeds = tuple(f"{server.url}/app/{name}/" for name in NAMES)
         domain = await register(db, server.url, seeds=seeds)
         await crawl(db, at=START)
 
     for name in NAMES:
-        assert say(name) in await text_of(db, domain, f"/app/{name}/?view=1")
+        assert say(name) in await text_of(db, domain, f"/app/{name}/")
     assert not await rows(db, "SELECT FROM event WHERE change = 'changed'")
     assert not await rows(db, "SELECT FROM frontier WHERE wanted <> 0")
     assert not await check(db)
