@@ -177,7 +177,7 @@ class PageReader:
         return RenderChoice.NO_BROWSER if is_wanted and not self._renderer.is_possible else choice
 
     def pages_to_render(self, memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
-        """As core's; none where there is no browser."""
+        """Return the stored pages that a browser should read now, with the memory; none without a browser."""
         return ((), memory) if self._renderer.missing else pages_to_render(memory, is_dry=is_dry)
 
     async def _read_rendered(
