@@ -100,7 +100,7 @@ async def replayed(folder: Path, database_url: str, plan: Plan) -> Figures:
 
 
 async def test_a_small_paced_budget_is_spent_without_a_lease_in_vain(folder: Path, database_url: str) -> None:
-    plan = Plan(budget=4, days=7, runs_a_day=2, sitemap=Sitemap.NONE, is_cold=True)
+    plan = Plan(budget=4, days=9, runs_a_day=2, sitemap=Sitemap.NONE, is_cold=True)
 
     found = await replayed(folder, database_url, plan)
 

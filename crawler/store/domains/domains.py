@@ -31,6 +31,14 @@ INSERT = f"""
     VALUES (%(authority)s, %(scheme)s, %(at)s, {", ".join(f"%({column})s" for column in WRITTEN)})
     RETURNING id
 """  # noqa: S608  likewise
+# A row that no pass has begun serves for this, too; behind one that is under way another full pass is needed.
+REPRICE = """
+    WITH waiting AS (
+        UPDATE inbox SET arrived_at = %(at)s
+         WHERE domain_id = %(domain_id)s AND kind = 'reprice' AND NOT payload ? 'after' RETURNING id)
+    INSERT INTO inbox (domain_id, kind, payload, arrived_at)
+    SELECT %(domain_id)s, 'reprice', '{}', %(at)s WHERE NOT EXISTS (SELECT FROM waiting)
+"""
 UPDATE = f"""
     UPDATE domain SET {", ".join(f"{column} = %({column})s" for column in WRITTEN)}
      WHERE id = %(id)s
@@ -276,7 +284,7 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
         if len(limits) > 1 or not weighs_alike(
             before, domain_settings
         ):  # the row wakes the domain after a release, too
-            await _post(connection, domain.id, "reprice", {}, at=at)
+            await post_reprice(connection, domain.id, at=at)
         return replace(domain, settings=domain_settings)
 
 
@@ -431,6 +439,11 @@ async def _post(connection: Connection, domain_id: int, kind: str, payload: dict
         "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, %s, %s, %s)",
         (domain_id, kind, Jsonb(payload), at),
     )
+
+
+async def post_reprice(connection: Connection, domain_id: int, *, at: datetime) -> None:
+    """Let all pages of a domain be scored again: by another price, other settings or other evidence."""
+    await connection.execute(REPRICE, {"domain_id": domain_id, "at": at})
 
 
 async def _one_by_id(connection: Connection, domain_id: int) -> Domain | None:

@@ -9,14 +9,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg.rows import dict_row
-from psycopg.types.json import Jsonb
 
 from crawler.core.budget import Costs, Price
 from crawler.core.domain import Domain
 from crawler.core.freshness import USUAL_AMOUNT, Belief
 from crawler.store.columns import costs_from
 from crawler.store.database import Database
-from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.domains import COLUMNS, domain_from, post_reprice
 
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
 FLOWS = """
@@ -74,14 +73,6 @@ WRITE = """
            price_correction = excluded.price_correction, finding = excluded.finding,
            mean_amount = excluded.mean_amount
  RETURNING domain_id
-"""
-# One that has not begun serves for this price, too; behind one that is under way another full pass is needed.
-REPRICE = """
-    WITH waiting AS (
-        UPDATE inbox SET payload = %(payload)s, arrived_at = %(at)s
-         WHERE domain_id = %(domain_id)s AND kind = 'reprice' AND NOT payload ? 'after' RETURNING id)
-    INSERT INTO inbox (domain_id, kind, payload, arrived_at)
-    SELECT %(domain_id)s, 'reprice', %(payload)s, %(at)s WHERE NOT EXISTS (SELECT FROM waiting)
 """
 MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom more
 
@@ -175,8 +166,7 @@ async def write_plan(db: Database, domain: Domain, plan: PlanRow, *, wake: bool,
             return
         await connection.execute(WRITE_PRIORS, _prior_columns(domain, plan))
         if wake:
-            payload = Jsonb({"price": plan.price.per_request if plan.price else None})
-            await connection.execute(REPRICE, {"domain_id": domain.id, "payload": payload, "at": at})
+            await post_reprice(connection, domain.id, at=at)
 
 
 def _plan(domain: Domain, plan: PlanRow) -> dict[str, Any]:

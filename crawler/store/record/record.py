@@ -30,7 +30,7 @@ from crawler.store.claim import (
 )
 from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.domains import post_signals
+from crawler.store.domains import post_reprice, post_signals
 from crawler.store.learned import put_mask, put_renders, put_soft_errors
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules, site_clock
 from crawler.store.record.events import parts_of
@@ -53,12 +53,6 @@ ADVANCE = f"""
            costs = %(costs)s, drift = %(drift)s, drift_at = coalesce(%(learnt_at)s, drift_at)
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
-# What waits already serves for this, too.
-REPRICE = """
-    INSERT INTO inbox (domain_id, kind, payload, arrived_at)
-    SELECT %(domain_id)s, 'reprice', '{}', %(at)s
-     WHERE NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'reprice' AND NOT payload ? 'after')
-"""
 VISITS = """
     COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
                 received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit,
@@ -165,7 +159,7 @@ async def _write_learnt(connection: Connection, domain_id: int, batch: Batch, st
     at = max(visit.at for visit in batch.visits)
     has_moved = await learned.learn_of_sources(connection, domain_id, batch.visits)
     if await site_clock.settle(connection, domain_id, batch.visits, state) or has_moved:
-        await connection.execute(REPRICE, {"domain_id": domain_id, "at": at})
+        await post_reprice(connection, domain_id, at=at)
     await post_signals(connection, domain_id, batch.signals, at=at)
     if batch.mask is not None:
         await put_mask(connection, domain_id, batch.mask)

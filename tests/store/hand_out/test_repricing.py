@@ -10,7 +10,6 @@ from crawler.core.visit import NEVER
 from crawler.store import claim, domains
 from crawler.store.database import Database
 from crawler.store.hand_out import reprice
-from crawler.store.plan.plans import REPRICE
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
 from tests.store.populated import Bulk, add, fetched
@@ -32,7 +31,7 @@ async def priced(db: Database, domain: Domain, price: float) -> None:
             (domain.id, START),
         )
         await connection.execute("UPDATE domain_plan SET price_request = %s", (price,))
-        await connection.execute(REPRICE, {"domain_id": domain.id, "payload": "{}", "at": START})
+        await domains.post_reprice(connection, domain.id, at=START)
 
 
 async def all_slices(db: Database, lease: Lease, *, most: int = 10_000) -> int:
