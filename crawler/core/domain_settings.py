@@ -499,6 +499,11 @@ class DomainSettings:
             raise ValueError("a target age must be above 0")
 
     @property
+    def uses_whole_budget(self) -> bool:
+        """Whether each request of its budget is made: no target says how many fewer would do."""
+        return self.budget_per_day is not None and self.target_freshness is None and self.target_age is None
+
+    @property
     def is_special(self) -> bool:
         """The domain is asked in another way than others: it is shown something, or another way leads there."""
         return bool(

@@ -135,7 +135,12 @@ class LeaseCrawler:
             wait=self._requester.pacer.wait,
             not_before=self._not_before(),
             is_shared=self._settings.shared_budget.is_limited,
+            uses_whole_budget=self._uses_whole_budget,
         )
+
+    @property
+    def _uses_whole_budget(self) -> bool:
+        return self._store.lease.domain.settings.uses_whole_budget and self._settings.budget_per_day is None
 
     def _not_before(self) -> datetime | None:
         """Return the earliest time at which the domain is claimed again; None where its due times alone decide.
@@ -146,7 +151,8 @@ class LeaseCrawler:
         not_before = self._budget.not_before
         if self.stats.requests or not self._targets.is_dry or self._is_ending():
             return not_before
-        rested = self._store.clock.now() + IDLE_PAUSE
+        pause = max(self._settings.least_interval, IDLE_PAUSE) if self._uses_whole_budget else IDLE_PAUSE
+        rested = self._store.clock.now() + pause
         return rested if not_before is None else max(not_before, rested)
 
     async def run(self) -> None:

@@ -8,6 +8,7 @@ Demand is that of pages looked at again whenever today's belief says that it is 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import exp
 
 import numpy as np
 
@@ -23,7 +24,8 @@ LONGEST_INTERVAL_SHARE = 0.05  # of the budget that looks at the longest interva
 FLOOR_VISITS_SHARE = 0.2  # of one day's budget that visits below the price may take
 CORRECTION_UP, CORRECTION_DOWN = 1.005, 1.02  # factors of one step
 USED_UP = 0.98  # of the allowed requests, from which on they count as used up
-MOST_CORRECTION = 4.0  # factor on the price, and its inverse
+MOST_CORRECTION = 1000.0  # factor on the price, and its inverse
+FALL_PER_DAY = 4.0  # of its logarithm, where no page is worth it
 
 Measure = Callable[[PageArrays], Floats]  # cost of one look at each page: its requests, its bytes, or a blend of both
 
@@ -130,6 +132,11 @@ def price_correction(correction: float, *, used: float, allowed: float, waiting:
     if used < USED_UP * allowed:
         return float(max(correction / CORRECTION_DOWN**hours, 1 / MOST_CORRECTION))
     return float(min(correction * CORRECTION_UP**hours, MOST_CORRECTION)) if waiting > allowed else correction
+
+
+def falling_price(days: float) -> float:
+    """Return the factor on the price after so many days' requests went to pages that are not worth it."""
+    return exp(-FALL_PER_DAY * days)
 
 
 def _requests(pages: PageArrays) -> Floats:

@@ -81,6 +81,7 @@ class Selection:
 
     chosen: to hand out, in this order.  later, due_in: pages whose due times are to be rewritten, and in how many days
     they are due, inf for never.  floor: number of chosen pages below their price, due by their longest interval alone.
+    filling: number of chosen pages below their price, for slots that nothing else needs; they come last.
     further: another window of the due index should be read: the last one yielded pages, and there is room left.
     """
 
@@ -88,6 +89,7 @@ class Selection:
     later: Indices
     due_in: Floats
     floor: int
+    filling: int
     further: bool
 
 
@@ -174,6 +176,7 @@ def select(
     slots_before: int = 0,
     floor_left: int | None = None,
     last_window: int = 0,
+    fills_slots: bool = False,
 ) -> Selection:
     """Select pages that are worth their price, by value over price; put the others off until they will be.
 
@@ -183,6 +186,7 @@ def select(
     slots_before: handed out so far, from any beginning, so that fractions of slots in small hand-outs add up.
     floor_left: visits below the price that the day's budget still holds; None: no bound.
     last_window: index of the first candidate of the last window that was read of the due index.
+    fills_slots: slots that are left over go to the pages with the highest value over price, due or not.
     New pages go by cash among themselves: in that order the cash economy converges.
     """
     scores = _scores(head)
@@ -209,16 +213,21 @@ def select(
         dead=dead,
     )
     chosen = _in_turns(discovery[:firsts], refresh[:revisits])
-    later, due_in = _put_off(head, known & ~ready & ~floor & ~head.is_timed)
+    below = known & ~ready & ~floor & ~head.is_timed
+    filling = np.flatnonzero(below & (scores > 0) & (head.most < FOREVER_DAYS))
+    filling = _best_first(filling, scores, overdue=-head.due_in)[: slots - len(chosen) if fills_slots else 0]
+    below[filling] = False
+    later, due_in = _put_off(head, below)
     unpaid = head.is_dead & ~floor & (head.due_in <= 0)
     later = np.append(later, np.flatnonzero(unpaid))
     due_in = np.append(due_in, DEAD_AGAIN_DAYS * (0.5 + head.phase[unpaid]))
     never = later[np.isinf(due_in)]
     return Selection(
-        chosen=chosen,
+        chosen=np.append(chosen, filling),
         later=later,
         due_in=due_in,
         floor=int(floor[chosen].sum()),
+        filling=len(filling),
         further=len(chosen) < slots and _yields(known, ready | floor | unpaid, never, start=last_window),
     )
 

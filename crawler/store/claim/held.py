@@ -52,6 +52,9 @@ END = """
                                         SELECT no FROM prior
                                          WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL)))
                        OR EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND wanted IN (1, 4))
+                    THEN %(at)s END,
+               CASE WHEN %(uses_whole_budget)s
+                     AND EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND state = 'known')
                     THEN %(at)s END) AS due_at
       FROM domain_state s
      WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
@@ -163,13 +166,14 @@ class LeaseEnd:
 
     refund: taken from its budgets and not used.  is_shared: the budget of all domains together is one of them.
     wait: real time until the next request is allowed.  not_before: knowledge time before which its budget has nothing
-    for it.
+    for it.  uses_whole_budget: as in hand_out.ScoringContext.
     """
 
     refund: Refund = NO_REFUND
     wait: timedelta = timedelta(0)
     not_before: datetime | None = None
     is_shared: bool = False
+    uses_whole_budget: bool = False
 
 
 NOTHING_LEFT_OVER = LeaseEnd()
@@ -179,6 +183,7 @@ async def release(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER,
     """Give the domain back, with the time at which it is worth claiming again. A lost lease is no error any more."""
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "wait": end.wait}
+        values |= {"uses_whole_budget": end.uses_whole_budget}
         async with connection.cursor(row_factory=dict_row) as cursor:
             row = await (await cursor.execute(END, values)).fetchone()
         if row is None:

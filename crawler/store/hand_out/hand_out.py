@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from math import isinf
 from typing import Any
 
+from crawler.core.budget import MOST_CORRECTION, falling_price
 from crawler.core.domain import Domain, Lease
 from crawler.core.freshness import COME_FIRST, Candidates, Defaults, Selection, Wanted, select, select_requested_first
 from crawler.core.http import PageKey
@@ -32,11 +33,16 @@ SET_ASIDE = """
     UPDATE frontier SET due_at = %(until)s
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'new' AND due_at IS NULL AND NOT favoured
 """
+LOWER_PRICE = f"""
+    UPDATE domain_plan SET price_correction = greatest(price_correction * %(factor)s, {1 / MOST_CORRECTION})
+     WHERE domain_id = %(domain_id)s
+"""  # noqa: S608  our own number
 SPEND_FLOOR = "UPDATE domain_state SET spent_floor = spent_floor + %(floor)s WHERE domain_id = %(domain_id)s"
 MOST_WINDOWS = 16  # of the due order, read for one hand-out
 # Of pages that are overdue and compete for a budget, so many are weighed. The longest overdue are not the most
 # valuable: after a release or an outage nearly all pages of a site are overdue at once.
 MOST_OVERDUE = 400
+MAX_FILLING = 400  # pages that are weighed for slots of a budget that no page is worth, the next due ones
 
 
 async def hand_out(
@@ -78,6 +84,9 @@ async def hand_out(
             due = [due_in(float(days), at=at) for days in selection.due_in]
             keys = [weighed.rows[n].key for n in selection.later]
             await connection.execute(PUT_OFF, values | {"keys": keys, "due_at": due})
+        if selection.filling:
+            days = selection.filling / max(lease.domain.settings.budget_per_day or 1, 1)
+            await connection.execute(LOWER_PRICE, values | {"factor": falling_price(days)})
         if selection.floor:
             await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor})
         targets = await targets_of(connection, lease.domain.id, weighed, selection.chosen.tolist(), context)
@@ -125,6 +134,11 @@ async def _best(
         others = window | _after(weighed.end) | {"most": room}
         weighed += await score_head(connection, values | others, context)
         selection = _selected(weighed, values, context)
+    if context.uses_whole_budget and len(selection.chosen) < slots:
+        room = MAX_FILLING - len(weighed.rows)
+        if weighed.end is not None and room > 0:
+            weighed += await score_head(connection, values | window | _after(weighed.end) | {"most": room}, context)
+        return weighed, _selected(weighed, values, context, fills_slots=True)
     for _ in range(MOST_WINDOWS - 1):
         is_fruitless = not len(selection.chosen) and weighed.end is not None and weighed.end[0] <= values["at"]
         if weighed.end is None or not (selection.further or is_fruitless):
@@ -152,7 +166,12 @@ def _with_queries(weighed: ScoredRows, selection: Selection) -> list[CandidateRo
 
 
 def _selected(
-    weighed: ScoredRows, values: dict[str, Any], context: ScoringContext, *, last_window: int = 0
+    weighed: ScoredRows,
+    values: dict[str, Any],
+    context: ScoringContext,
+    *,
+    last_window: int = 0,
+    fills_slots: bool = False,
 ) -> Selection:
     most = values["most"]
 
@@ -165,6 +184,7 @@ def _selected(
             slots_before=max(context.turn - most, 0),  # the slots of this hand-out are counted already
             floor_left=context.floor_left,
             last_window=begin,
+            fills_slots=fills_slots,
         )
 
     return select_requested_first(

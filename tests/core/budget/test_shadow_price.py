@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crawler.core.budget import (
+    MOST_CORRECTION,
     Budget,
     PageArrays,
     Price,
     Shares,
     Work,
+    falling_price,
     longest_gap,
     page_arrays,
     price_correction,
@@ -20,7 +22,7 @@ from crawler.core.budget import (
     shadow_prices,
 )
 from crawler.core.budget.page_arrays import gaps, looks_per_day
-from crawler.core.budget.shadow_price import MOST_CORRECTION, spent
+from crawler.core.budget.shadow_price import spent
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -190,9 +192,15 @@ def test_the_price_is_trimmed_by_what_looks_really_cost() -> None:
     assert price_correction(1.0, used=100, allowed=100, waiting=150) > 1
 
 
+def test_a_price_that_no_page_is_worth_falls_to_a_fiftieth_within_a_day() -> None:
+    assert falling_price(0) == 1
+    assert falling_price(1) == pytest.approx(falling_price(1 / 24) ** 24)
+    assert 1 / 60 < falling_price(1) < 1 / 50
+
+
 def test_no_trim_runs_away() -> None:
     high = low = 1.0
-    for _ in range(1000):
+    for _ in range(2000):
         high = price_correction(high, used=100, allowed=100, waiting=1000)
         low = price_correction(low, used=0, allowed=100, waiting=0)
 

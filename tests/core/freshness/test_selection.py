@@ -64,7 +64,12 @@ def head_in(candidates: list[Candidate]) -> Candidates:
 
 
 def chosen(
-    candidates: list[Candidate], *, slots: int = 10, floor_left: int | None = None, last_window: int = 0
+    candidates: list[Candidate],
+    *,
+    slots: int = 10,
+    floor_left: int | None = None,
+    last_window: int = 0,
+    fills_slots: bool = False,
 ) -> Selection:
     return select(
         head_in(candidates),
@@ -73,6 +78,7 @@ def chosen(
         refresh_share=0.3,
         floor_left=floor_left,
         last_window=last_window,
+        fills_slots=fills_slots,
     )
 
 
@@ -416,6 +422,22 @@ def test_a_small_grant_is_left_over_only_where_no_page_waits(
     if not len(found[0].chosen):
         put_off = set(found[0].later.tolist())
         assert not [n for n, page in enumerate(candidates) if n not in put_off and (page.is_new or page.due_in <= 0)]
+
+
+def test_slots_that_are_left_over_go_to_the_highest_values_below_the_price() -> None:
+    little, more = replace(EARLY, unseen=2.0), replace(EARLY, unseen=4.0)
+    too_soon, timed = replace(EARLY, least=2.0), replace(EARLY, is_timed=True, due_in=1.0)
+    pages = [little, PAGE, too_soon, more, timed]
+
+    wasted = chosen(pages, slots=4)
+    filled = chosen(pages, slots=4, fills_slots=True)
+    one_left = chosen(pages, slots=2, fills_slots=True)
+
+    assert list(wasted.chosen) == [1]
+    assert (list(filled.chosen), filled.filling) == ([1, 3, 0], 2)
+    assert (list(one_left.chosen), one_left.filling) == ([1, 3], 1)
+    assert 0 in one_left.later
+    assert 3 not in one_left.later
 
 
 def test_a_page_is_never_starved_by_others_of_its_kind() -> None:

@@ -2,8 +2,13 @@
 
 from datetime import datetime, timedelta
 
+import pytest
+
+from crawler.core.budget import falling_price
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority, PageKey
+from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.hand_out.hand_out import MOST_OVERDUE
 from tests.store.conftest import START
@@ -52,6 +57,24 @@ async def test_of_all_that_is_overdue_the_most_valuable_comes_first_where_there_
 
     assert len(handed) == FEW
     assert handed <= much
+
+
+async def test_a_budget_is_used_at_any_price_and_the_price_falls(db: Database) -> None:
+    """The next due pages are weighed by value, and a price that no page is worth is wrong."""
+    settings = DomainSettings(budget_per_day=100)
+    domain = await domains.register(db, Authority("paid.test"), scheme="http", domain_settings=settings, at=START)
+    much = await all_overdue(db, domain)
+    async with db.transaction() as connection:
+        await connection.execute(PRICED, (domain.id, START, 1e9))
+        await connection.execute("UPDATE frontier SET due_at = due_at + interval '30 days' WHERE due_at IS NOT NULL")
+
+    handed = await handed_out_first(db)
+    async with db.transaction() as connection:
+        row = await (await connection.execute("SELECT price_correction FROM domain_plan")).fetchone()
+
+    assert len(handed) == FEW
+    assert handed <= much
+    assert row == (pytest.approx(falling_price(FEW / 100)),)
 
 
 async def test_where_nothing_is_scarce_no_more_is_weighed_than_a_window(db: Database, domain: Domain) -> None:

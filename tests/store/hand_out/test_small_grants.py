@@ -89,7 +89,7 @@ async def test_a_domain_is_awake_after_a_lease_exactly_when_a_single_slot_finds_
         assert lease is not None
         found = [len(await hand_out.preview(db, domain, most=slots, at=NOW, defaults=USUAL)) for slots in (1, 2, 3)]
         handed = await targets(db, lease, NOW, most=1)
-        await claim.release(db, lease, at=NOW)
+        await claim.release(db, lease, claim.LeaseEnd(uses_whole_budget=True), at=NOW)
         async with db.transaction() as connection:
             row = await (await connection.execute(WAKE_AT, (domain.id,))).fetchone()
 
