@@ -36,6 +36,7 @@ class Domain(SQLModel, table=True):
         CheckConstraint("bytes_per_day >= 0", name="domain_bytes"),
         CheckConstraint("value IN ('amount', 'changes')", name="domain_value"),
         CheckConstraint("render IN ('auto', 'always', 'never')", name="domain_render"),
+        CheckConstraint("importance_mix BETWEEN 0 AND 1", name="domain_importance_mix"),
         CheckConstraint(
             "keep_versions >= 1 AND keep_daily_s > 0 AND keep_weekly_s > 0 AND keep_monthly_s > 0"
             " AND keep_visits_s > 0 AND keep_changes_s > 0 AND quota >= 0",
@@ -87,6 +88,7 @@ class Domain(SQLModel, table=True):
     # What a change counts, and by which rule pages are looked at again.
     value: str = Field(sa_column=text(default="amount"))
     revisit: str = Field(sa_column=text(default="price"))
+    importance_mix: float = Field(sa_column=real(default="0.5"))  # what a page weighs: its importance, an equal share
     render: str = Field(sa_column=text(default="auto"))  # its pages in a browser
     # What is kept of its past; null: for ever, and any number of bytes.
     keep_versions: int = Field(sa_column=count(default="50"))

@@ -333,6 +333,22 @@ class DomainSettings:
             of_crawl=False,
         ),
     )
+    importance_mix: float = entry(
+        0.5,
+        Setting(
+            Kind.NUMBER,
+            "--importance-mix SHARE",
+            "How far a page's importance decides how often it is visited: 0 (all pages alike) to 1 (importance alone); "
+            "0.5 unless said.",
+            most=1,
+            label="Importance decides",
+            words="{} of the value of a visit",
+            unset="0.5 of the value of a visit",
+            reprices=True,
+            of_importance=True,
+            of_crawl=False,
+        ),
+    )
     revisit: str = entry(
         "price",
         Setting(

@@ -237,6 +237,7 @@ def _sample(evidence_a: Floats, evidence_b: Floats, prior: Belief) -> PageSample
         amount_total=np.zeros(size),
         amount_changes=np.zeros(size),
         silent_days=np.zeros(size),
+        weight=np.ones(size),
         priors=(prior,),
     )
 

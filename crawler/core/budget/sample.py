@@ -28,8 +28,8 @@ from crawler.core.freshness import (
 )
 
 # Of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, follows, amount_total,
-# amount_changes, silent_days.
-COLUMNS = 12
+# amount_changes, silent_days, weight.
+COLUMNS = 13
 REQUEST_KINDS = (
     RequestKind.FULL,
     RequestKind.CONDITIONAL,
@@ -52,7 +52,8 @@ class PageSample:
     asked: how the page is asked for, as index into REQUEST_KINDS.  least, most: bounds of its interval by rules, in
     days; NO_RULE where they say nothing.  follows: the page shares another one's schedule (freshness/shared_schedule).
     amount_total, amount_changes: of the changes found on it.  silent_days: since its last good look, by the site's
-    clock, if no source has said anything of it since; else 0.
+    clock, if no source has said anything of it since; else 0.  weight: as visits are scheduled by, its importance mixed
+    with an equal share.
     share: of the domain's pages that are in the sample, above 0 and at most 1.  priors: so far, by number.
     source: the domain's source of signals that tells most, or NO_SOURCE.
     """
@@ -69,6 +70,7 @@ class PageSample:
     amount_total: Floats
     amount_changes: Floats
     silent_days: Floats
+    weight: Floats
     share: float = 1.0
     priors: tuple[Belief, ...] = field(default_factory=_no_priors)
     costs: Costs = field(default_factory=Costs)
@@ -118,6 +120,7 @@ def sample_of(
         amount_total=table[:, 9],
         amount_changes=table[:, 10],
         silent_days=table[:, 11],
+        weight=table[:, 12],
         share=share,
         priors=tuple(priors),
         costs=costs,
@@ -190,7 +193,7 @@ def work_in(
     pages = page_arrays(
         a,
         b,
-        weights_of(sample.importance * factors),
+        weights_of(sample.weight * factors),
         importance=weights_of(sample.importance),
         requests=np.array([cost.requests for cost in costs])[sample.asked],
         received_bytes=np.array([cost.received_bytes for cost in costs])[sample.asked],

@@ -35,9 +35,9 @@ class CandidateRow(NamedTuple):
     clock: of the domain, in coins, at the last visit or when the page was found.
     signals: since the last good look, by the number of their source.  site_ahead: days by which the site's clock has
     gone ahead of the calendar since then.
-    importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
-    due by a clock of its own, so that what it would be worth does not count.  is_dead: it is gone, has moved, or
-    never was a page though it was asked for several times.  redirects: that led to it one after another.
+    importance: mixed with an equal share by the domain's mix; the mean is 1; rules say more.  is_timed: of a page that
+    is not new, due by a clock of its own, so that what it would be worth does not count.  is_dead: it is gone, has
+    moved, or never was a page though it was asked for several times.  redirects: that led to it one after another.
     """
 
     key: PageKey
@@ -127,10 +127,10 @@ KNOWN = """
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount, coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock,
-           look_importance(coalesce(u.worth,
+           look_importance(coalesce(u.worth, 1 - %(mix)s::float8 + %(mix)s::float8 * (
                     (1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
                                                                   c.clock, %(clock)s, %(pages)s, %(passes)s)
-                    + %(url_share)s::float8 * f.url_score, 1),
+                    + %(url_share)s::float8 * f.url_score), 1),
                     f.state = 'new', p.announces, g.first_looks, g.novelty) AS importance,
            coalesce(date_part('epoch', %(at)s - p.last_good_at) / 86400, 0) AS unseen,
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
@@ -243,6 +243,7 @@ async def _read(
         "pages": context.pages,
         "site_clock_at": list(context.site_clock.at),
         "site_clock_ahead": list(context.site_clock.ahead),
+        "mix": context.settings.importance_mix,
         "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,
     }
     async with connection.cursor(binary=True) as cursor:

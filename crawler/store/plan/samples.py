@@ -15,12 +15,14 @@ from crawler.core.http import Url, Validators
 from crawler.store.database import Connection, Database
 from crawler.store.hand_out import ScoringContext, scoring_context
 from crawler.store.plan.plans import PlanInput
-from crawler.store.report import IMPORTANCE
+from crawler.store.report import IMPORTANCE, MIX
 
 # Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
 SAMPLE = f"""
     SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no,
-           look_importance(coalesce(u.worth, {IMPORTANCE}, 1), f.state = 'new', p.announces, g.first_looks, g.novelty),
+           look_importance(coalesce(u.worth, i.own, 1), f.state = 'new', p.announces, g.first_looks, g.novelty),
+           look_importance(coalesce(u.worth, 1 - {MIX} + {MIX} * i.own, 1), f.state = 'new', p.announces,
+                           g.first_looks, g.novelty),
            p.version > 0 AND p.etag IS NOT NULL, p.version > 0 AND p.last_modified IS NOT NULL, p.received_bytes,
            (p.leader IS NOT NULL)::int, p.amount_total, p.amount_changes,
            CASE WHEN p.signals = '' AND p.last_good_at < %(at)s
@@ -33,6 +35,7 @@ SAMPLE = f"""
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key AND c.key >= %(low)s AND c.key < %(high)s
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key
+     CROSS JOIN LATERAL (SELECT {IMPORTANCE} AS own OFFSET 0) i  -- computed once
      WHERE f.domain_id = %(domain_id)s AND f.key >= %(low)s AND f.key < %(high)s
        AND (f.state = 'new' AND f.due_at IS NULL OR f.state = 'known' AND p.version > 0)
 """  # noqa: S608  only our own expressions are put in
@@ -77,6 +80,7 @@ def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[t
         b,
         group,
         importance,
+        weight,
         has_etag,
         has_date,
         body_bytes,
@@ -100,8 +104,8 @@ def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[t
         if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
             kind = otherwise
         least, most = (NO_RULE if days is None else days / DAY for days in (said.least, said.most))
-        asked, weighed = REQUEST_KINDS.index(kind), importance * said.weight * context.rules.score(Url(url))
-        yield is_new, a, b, group, weighed, asked, least, most, shares_schedule, *others
+        asked, factor = REQUEST_KINDS.index(kind), said.weight * context.rules.score(Url(url))
+        yield is_new, a, b, group, importance * factor, asked, least, most, shares_schedule, *others, weight * factor
 
 
 async def _priors(connection: Connection, domain_id: int) -> list[Belief]:

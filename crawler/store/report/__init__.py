@@ -42,7 +42,7 @@ from crawler.store.report.history import PastFreshness, freshness_over_time
 from crawler.store.report.lists import GivenDate, ListReport, dates_given, lists_of
 from crawler.store.report.pages import target_of
 from crawler.store.report.prior_source import PriorLevel, PriorSource
-from crawler.store.report.reports import IMPORTANCE, Workload, holders, pages_beneath, workload
+from crawler.store.report.reports import IMPORTANCE, MIX, Workload, holders, pages_beneath, workload
 from crawler.store.report.sources import SourceFacts, signal_sources
 from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading, revoke_reading
 from crawler.store.report.taken import (
@@ -72,6 +72,7 @@ __all__ = [
     "HOWEVER_OLD",
     "IMPORTANCE",
     "KEPT_FOR",
+    "MIX",
     "Alike",
     "Answered",
     "CalibrationGauge",

@@ -18,7 +18,7 @@ from crawler.core.visit import State
 from crawler.store.database import Connection, Database
 from crawler.store.hand_out import ScoringContext, scoring_context
 from crawler.store.report.prior_source import PriorSource, prior_source
-from crawler.store.report.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE
+from crawler.store.report.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE, WEIGHT
 from crawler.store.report.sources import SourceFacts, sources_measured
 
 VISITS_SHOWN = 10
@@ -44,7 +44,7 @@ def _across(page: str, pool: str) -> str:
 PAGE = f"""
     SELECT p.url, f.state, f.due_at, f.wanted, f.depth, f.rank, f.favoured, f.url_score,
            coalesce(u.worth, {IMPORTANCE}) AS importance,
-           look_importance(coalesce(u.worth, {IMPORTANCE}, 1), f.state = 'new', p.announces, g.first_looks, g.novelty)
+           look_importance(coalesce(u.worth, {WEIGHT}, 1), f.state = 'new', p.announces, g.first_looks, g.novelty)
                AS look_importance, p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,

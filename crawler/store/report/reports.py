@@ -23,6 +23,9 @@ URL_SHARE = """
     (SELECT CASE WHEN o.discovery_order = 'mixed' THEN o.url_share ELSE 0 END FROM domain o WHERE o.id = %(domain_id)s)
 """
 IMPORTANCE = f"((1 - {URL_SHARE}) * {POPULARITY} + {URL_SHARE} * f.url_score)"
+# What a page weighs when visits are scheduled: its importance and an equal share, by the domain's mix.
+MIX = "(SELECT o.importance_mix FROM domain o WHERE o.id = %(domain_id)s)"
+WEIGHT = f"(1 - {MIX} + {MIX} * {IMPORTANCE})"
 FRESHNESS = """
     CASE WHEN f.state = 'known' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
          WHEN f.state = 'known' AND p.version > 0 AND (SELECT max(o.silence) FROM domain_source o

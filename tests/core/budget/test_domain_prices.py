@@ -25,13 +25,32 @@ from crawler.core.budget.target import overhead
 from crawler.core.freshness import NO_KIND, PRIOR, policy_of
 
 
+def made_up_page(chance: np.random.Generator, least: float, most: float) -> tuple[float, ...]:
+    a, b, weight = chance.exponential(2), chance.exponential(20), chance.pareto(1.5)
+    return (0, a, b, 0, weight, 1, least, most, 0, 0, 0, 0, weight)
+
+
 def sample(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> PageSample:
     chance = np.random.default_rng(seed)
     rows = [
-        (0, chance.exponential(2), chance.exponential(20), 0, chance.pareto(1.5), 1, NO_RULE, NO_RULE, 0, 0, 0, 0)
+        (
+            0,
+            chance.exponential(2),
+            chance.exponential(20),
+            0,
+            (weight := chance.pareto(1.5)),
+            1,
+            NO_RULE,
+            NO_RULE,
+            0,
+            0,
+            0,
+            0,
+            weight,
+        )
         for _ in range(known)
     ]
-    rows += [(1, 0, 0, 0, 1, 0, NO_RULE, NO_RULE, 0, 0, 0, 0)] * new
+    rows += [(1, 0, 0, 0, 1, 0, NO_RULE, NO_RULE, 0, 0, 0, 0, 1)] * new
     return sample_of(rows, share=share, priors=[PRIOR], costs=Costs())
 
 
@@ -39,7 +58,20 @@ def ruled(known: int, *, least: float = NO_RULE, most: float = NO_RULE) -> Work:
     """Pages of which a rule says an interval, and as many of which none says any."""
     chance = np.random.default_rng(1)
     rows = [
-        (0, chance.exponential(2), chance.exponential(20), 0, chance.pareto(1.5), 1, *bounds, 0, 0, 0, 0)
+        (
+            0,
+            chance.exponential(2),
+            chance.exponential(20),
+            0,
+            (weight := chance.pareto(1.5)),
+            1,
+            *bounds,
+            0,
+            0,
+            0,
+            0,
+            weight,
+        )
         for bounds in ((least, most), (NO_RULE, NO_RULE))
         for _ in range(known)
     ]
@@ -53,7 +85,7 @@ def work(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Work
 
 def test_what_rules_say_of_an_interval_holds_and_the_rest_is_as_everywhere() -> None:
     rows = [
-        (0, 1.0, 5.0, 0, 1, 1, *bounds, 0, 0, 0, 0)
+        (0, 1.0, 5.0, 0, 1, 1, *bounds, 0, 0, 0, 0, 1)
         for bounds in ((NO_RULE, NO_RULE), (0.5, NO_RULE), (NO_RULE, 2.0), (300.0, NO_RULE))
     ]
     found = sample_of(rows, share=1, priors=[PRIOR], costs=Costs())
@@ -223,7 +255,7 @@ def test_no_budget_is_exceeded_and_every_interval_fits_a_calendar(requests: floa
 
 def test_a_target_that_no_number_of_requests_reaches_keeps_the_usual_price() -> None:
     hasty = sample_of(
-        [(0, 1e6, 1.0, 0, 1, 1, NO_RULE, NO_RULE, 0, 0, 0, 0)] * 50, share=1, priors=[PRIOR], costs=Costs()
+        [(0, 1e6, 1.0, 0, 1, 1, NO_RULE, NO_RULE, 0, 0, 0, 0, 1)] * 50, share=1, priors=[PRIOR], costs=Costs()
     )
     pages = work_in(hasty, [PRIOR], least_days=1 / 144, most_days=180.0)
 

@@ -27,6 +27,7 @@ def domain(pages: int, rate: float, *, prior: Belief = PRIOR, looked_at: int | N
         amount_total=ones,
         amount_changes=ones,
         silent_days=0 * ones,
+        weight=ones,
         priors=(prior,),
     )
 

@@ -81,6 +81,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "site_clock_ahead": [],
         "clock": 10.0**15,
         "pages": PAGES,
+        "mix": 0.5,
         "url_share": 0.0,
         "after_at": BEGINNING,
         "after_key": b"",

@@ -14,7 +14,7 @@ from tests.store.conftest import START
 IDENTITY = {"id", "authority", "scheme", "state", "registered_at"}
 VALUES: dict[Kind, Any] = {
     Kind.COUNT: 7,
-    Kind.NUMBER: 0.5,
+    Kind.NUMBER: 0.75,
     Kind.FACTOR: 2.5,
     Kind.SHARE: 0.95,
     Kind.BYTES: 2**40,

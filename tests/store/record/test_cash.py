@@ -114,7 +114,7 @@ async def everything(db: Database) -> list[str]:
 
 async def test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again(db: Database) -> None:
     await deadly(db)
-    life = await born(db, named(), DomainSettings(max_pages=100), START)
+    life = await born(db, named(), DomainSettings(importance_mix=1.0, max_pages=100), START)
     killed = []
     for n, table in enumerate((*TABLES, *TABLES[:5])):
         await begin(life, Step(Turn.GO_ON, Ordering(), ()))
@@ -155,7 +155,7 @@ async def read(life: Life, *, among: Collection[int] = tuple(SITE), afresh: bool
 
 async def settled(db: Database) -> Life:
     """A domain that is known whole, and whose importance has settled."""
-    life = await born(db, named(), DomainSettings(max_pages=100), START)
+    life = await born(db, named(), DomainSettings(importance_mix=1.0, max_pages=100), START)
     for n in range(20):
         await read(life, afresh=n < 3)
     return life

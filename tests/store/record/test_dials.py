@@ -80,7 +80,7 @@ def apart(one: Floats, other: Floats) -> float:
 async def test_a_crawl_and_the_laboratory_tell_one_importance(
     db: Database, reserve_share: float, passes: float
 ) -> None:
-    wished = DomainSettings(max_pages=100, reserve_share=reserve_share, window_passes=passes)
+    wished = DomainSettings(importance_mix=1.0, max_pages=100, reserve_share=reserve_share, window_passes=passes)
 
     told = await importance_of(await crawled(db, wished, rounds=40))
 
@@ -95,7 +95,7 @@ async def test_a_crawl_and_the_laboratory_tell_one_importance(
 @pytest.mark.parametrize("passes", [12.0, 96.0])
 async def test_another_window_leaves_the_importance_of_pages_at_rest(db: Database, passes: float) -> None:
     """Histories are brought to it, while the old holder goes on with the old one."""
-    life = await crawled(db, DomainSettings(max_pages=100), rounds=30)
+    life = await crawled(db, DomainSettings(importance_mix=1.0, max_pages=100), rounds=30)
     before = await importance_of(life)
     life.domain = await domains.change(db, life.domain, replace(life.domain.settings, window_passes=passes), at=life.at)
     told_before = await importance_of(life)
@@ -112,6 +112,8 @@ async def test_another_window_leaves_the_importance_of_pages_at_rest(db: Databas
 
 async def test_no_link_passes_anything_on_where_links_count_nothing(db: Database) -> None:
     """All goes to the reserve, and from there to all alike."""
-    told = await importance_of(await crawled(db, DomainSettings(max_pages=100, internal_links=0.0), rounds=20))
+    told = await importance_of(
+        await crawled(db, DomainSettings(importance_mix=1.0, max_pages=100, internal_links=0.0), rounds=20)
+    )
 
     assert apart(told, np.ones(PAGES)) < NOISE
