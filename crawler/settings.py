@@ -240,6 +240,7 @@ class Settings(BaseSettings):
             refresh_share=self.refresh_share,
             budget_per_day=self.budget_per_day,
             bytes_per_day=self.bytes_per_day,
+            fills_budgets=self.pace and not self.shared_budget.is_limited,
         )
 
     @property

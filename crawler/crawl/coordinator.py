@@ -140,7 +140,7 @@ class LeaseCrawler:
 
     @property
     def _uses_whole_budget(self) -> bool:
-        return self._store.lease.domain.settings.uses_whole_budget and self._settings.budget_per_day is None
+        return self._store.lease.domain.settings.uses_whole_budget and self._settings.defaults.fills_budgets
 
     def _not_before(self) -> datetime | None:
         """Return the earliest time at which the domain is claimed again; None where its due times alone decide.

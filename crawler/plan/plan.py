@@ -102,7 +102,8 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
         found = _planned(each, settings, at=at)
         wake = has_moved(each.input.price or Price(settings.price), found.price, each.work.known)
         row = _written(found, each.sample, each.priors, at=at)
-        await plan.write_plan(db, found.domain, row, wake=wake, at=at)
+        whole = found.domain.settings.uses_whole_budget and settings.defaults.fills_budgets and not each.rests
+        await plan.write_plan(db, found.domain, row, wake=wake, at=at, uses_whole_budget=whole)
         planned.append(found)
     return planned
 

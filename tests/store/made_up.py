@@ -37,6 +37,7 @@ USUAL = Defaults(
     most=timedelta(days=180),
     discovery_share=0.3,
     refresh_share=0.3,
+    fills_budgets=True,
 )
 
 

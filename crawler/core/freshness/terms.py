@@ -61,6 +61,7 @@ class Defaults:
     """The defaults where neither plan nor rules give a value, and the guaranteed shares of discovery and refresh.
 
     price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains together.
+    fills_budgets: requests of a domain's own budget that no page is worth are made all the same, in the pace of the day.
     page_score: a factor on the importance of pages of all domains, beside that of rules; None: there is none.
     revisits: revisit policies beside core's own, by name.
     """
@@ -72,5 +73,6 @@ class Defaults:
     refresh_share: float
     budget_per_day: int | None = None
     bytes_per_day: int | None = None
+    fills_budgets: bool = False
     page_score: Callable[[Url], float] | None = None
     revisits: Mapping[str, RevisitPolicy] = field(default_factory=lambda: NO_OTHERS)

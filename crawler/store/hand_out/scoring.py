@@ -84,7 +84,7 @@ class ScoringContext:
     mean_amount: of a change, over the domain's pages.  revisit: when pages are looked at again.
     sources: what sources of signals are worth, by their numbers.
     site_clock: how far it has gone, without what it learns from.
-    uses_whole_budget: requests that no page is worth are made all the same, where no other domain shares them.
+    uses_whole_budget: requests that no page is worth are made all the same (Defaults.fills_budgets).
     discovery_share, refresh_share: of the domain's requests, guaranteed to new pages and to revisits.
     """
 
@@ -215,7 +215,7 @@ def _context(
         discovery_share=discovery,
         refresh_share=refresh,
         is_scarce=row["price_request"] is not None,
-        uses_whole_budget=domain.settings.uses_whole_budget and defaults.budget_per_day is None,
+        uses_whole_budget=domain.settings.uses_whole_budget and defaults.fills_budgets,
         suspected=suspected_validators(trusts),
         held_back=tuple(row["held_back"]),
         mean_amount=row["mean_amount"],

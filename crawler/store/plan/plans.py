@@ -55,13 +55,14 @@ WRITE_PRIORS = """
         AS x(no, a, b, pages, amount)
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
 """
-# More requests a day wake a domain that sleeps since those of its last plan are spent.
+# More requests a day wake a domain that sleeps since those of its last plan are spent. So does a budget that is used
+# whole, after a lease that was not paced.
 WRITE = """
     WITH awoken AS (
         UPDATE domain_state s SET wake_at = least(s.wake_at, %(at)s)
           FROM domain_plan l
-         WHERE s.domain_id = %(domain_id)s AND l.domain_id = %(domain_id)s AND s.paced_until > %(at)s
-           AND %(asked)s > l.budget_per_day)
+         WHERE s.domain_id = %(domain_id)s AND l.domain_id = %(domain_id)s
+           AND CASE WHEN s.paced_until > %(at)s THEN %(asked)s > l.budget_per_day ELSE %(uses_whole_budget)s END)
     INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, budget_per_day,
                              price_correction, finding, mean_amount)
     SELECT d.id, %(importance)s, %(at)s, %(price_request)s, %(price_byte)s, %(longest_s)s, %(asked)s,
@@ -155,13 +156,18 @@ async def flows_between(db: Database, domain_ids: Sequence[int]) -> dict[tuple[i
     return flows
 
 
-async def write_plan(db: Database, domain: Domain, plan: PlanRow, *, wake: bool, at: datetime) -> None:
+async def write_plan(
+    db: Database, domain: Domain, plan: PlanRow, *, wake: bool, at: datetime, uses_whole_budget: bool = False
+) -> None:
     """Write what was planned for a domain. wake: its pages are to be scored again at the new price.
+
+    uses_whole_budget: as in hand_out.ScoringContext.
 
     Nothing of a page is touched: a page's due time is only its place in an order, and what decides is today's price.
     """
+    values = _plan(domain, plan) | {"at": at, "uses_whole_budget": uses_whole_budget}
     async with db.transaction() as connection:
-        row = await (await connection.execute(WRITE, _plan(domain, plan) | {"at": at})).fetchone()
+        row = await (await connection.execute(WRITE, values)).fetchone()
         if row is None:
             return
         await connection.execute(WRITE_PRIORS, _prior_columns(domain, plan))
