@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urljoin
@@ -29,7 +30,6 @@ LANGUAGE = re.compile(r"([a-z]{2}(?:-[a-z]{2})?)/")  # the first folder of a tra
 HREF = re.compile(rb"""href\s*=\s*["']([^"'#?]*)""", re.IGNORECASE)
 TEMPLATE_SHARE = 0.3  # a line that so many pages of a language share is the template's
 LEAST_SHARING = 3  # pages that share a line of the template
-SNAPSHOTS = 12  # spans of the history, at whose ends lines are compared between pages
 ROUNDS = 100  # of power iteration
 
 Lines = frozenset[str]
@@ -102,16 +102,24 @@ class SiteHistory:
         return self._lines[blob]
 
     def _template(self) -> Mapping[str, Lines]:
-        """Return the lines of the template, by language: those that many pages share at one of several instants."""
+        """Return the lines of the template, by language: those that many pages share at any time."""
         found: defaultdict[str, set[str]] = defaultdict(set)
-        for day in np.linspace(0, self.days, SNAPSHOTS + 1):
-            blobs: defaultdict[str, list[str]] = defaultdict(list)
-            for path in self.live(day):
-                blobs[language(path)].append(self.blob_at(path, day) or "")
-            for name, there in blobs.items():
-                count = Counter(line for blob in there for line in self.lines(blob))
-                least = max(LEAST_SHARING, TEMPLATE_SHARE * len(there))
-                found[name].update(line for line, pages in count.items() if pages >= least)
+        sharing: defaultdict[str, Counter[str]] = defaultdict(Counter)  # number of pages with each line
+        there: dict[str, str] = {}
+        events = [(at, path, blob) for path, states in self._states.items() for at, blob in states]
+        for _, edits in groupby(sorted(events, key=itemgetter(0)), key=itemgetter(0)):
+            appeared: defaultdict[str, set[str]] = defaultdict(set)
+            for _, path, blob in edits:
+                name = language(path)
+                sharing[name].subtract(self.lines(there.pop(path)) if path in there else ())
+                if blob is not None:
+                    there[path] = blob
+                    sharing[name].update(self.lines(blob))
+                    appeared[name] |= self.lines(blob)
+            sizes = Counter(map(language, there))
+            for name, lines in appeared.items():
+                least = max(LEAST_SHARING, TEMPLATE_SHARE * sizes[name])
+                found[name].update(line for line in lines if sharing[name][line] >= least)
         return defaultdict(frozenset, {name: frozenset(lines) for name, lines in found.items()})
 
     @cached_property

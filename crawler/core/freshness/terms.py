@@ -61,7 +61,7 @@ class Defaults:
     """The defaults where neither plan nor rules give a value, and the guaranteed shares of discovery and refresh.
 
     price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains together.
-    fills_budgets: requests of a domain's own budget that no page is worth are made all the same, in the pace of the day.
+    fills_budgets: requests of a domain's own budget that no page is worth are made all the same, as the day goes by.
     page_score: a factor on the importance of pages of all domains, beside that of rules; None: there is none.
     revisits: revisit policies beside core's own, by name.
     """
