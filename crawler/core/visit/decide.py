@@ -117,9 +117,16 @@ def needs_parsing(target: Target, answer: Answer) -> bool:
 
 
 def wants_blocks(target: Target, known: Known) -> bool:
-    """Whether a body's blocks are wanted: to compare it, or as one of the sample that teaches the boilerplate."""
-    in_sample = known.mask.looks < ENOUGH_LOOKS or target.key[0] % SAMPLED_PART == 0
-    return target.version is not None or in_sample
+    """Return whether a body's blocks are needed.
+
+    They are compared with those of the version before and with what the site shows in place of absent pages, and a
+    sample of new pages teaches the boilerplate.
+    """
+    return target.version is not None or bool(known.soft_errors.absent) or _teaches_boilerplate(target, known)
+
+
+def _teaches_boilerplate(target: Target, known: Known) -> bool:
+    return known.mask.looks < ENOUGH_LOOKS or target.key[0] % SAMPLED_PART == 0
 
 
 def needs_baseline(target: Target, parsed: Parsed) -> bool:
@@ -247,7 +254,7 @@ def _mask_after(
     """The domain's mask after a look; None if the look teaches nothing."""
     if comparison is not None:
         return comparison.mask
-    if target.version is not None or not parsed.blocks or not wants_blocks(target, known):
+    if target.version is not None or not parsed.blocks or not _teaches_boilerplate(target, known):
         return None
     return update_mask(known.mask, Observation(target.key, parsed.blocks, now))
 

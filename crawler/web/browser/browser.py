@@ -24,6 +24,7 @@ from typing import Any, Self, TypeVar
 from playwright.async_api import Browser as DrivenBrowser
 from playwright.async_api import BrowserContext, CDPSession, Dialog, Page, Playwright
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from crawler.core.http import Url, normalise
 from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
@@ -221,6 +222,8 @@ class Browser:
         """Start the browser, in its sandbox if that can run here; if not, say so once."""
         try:
             return await launch(driver, self.program, FLAGS, best_sandbox())
+        except PlaywrightTimeout:
+            raise  # a busy machine: no word about the sandbox
         except PlaywrightError as error:
             driven = await launch(driver, self.program, FLAGS, Sandbox.NONE)
             if not self._is_warned:

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.change import Change
-from crawler.core.freshness import Belief
+from crawler.core.freshness import PRIOR, Belief
 from crawler.core.http import Url, key_of
 from crawler.core.page import parse
 from crawler.core.soft_errors import (
@@ -277,3 +277,11 @@ def test_pages_that_all_redirect_to_one_place_are_a_shared_text() -> None:
         reasons.append(visit.reason)
 
     assert reasons == ["http_302", "http_302", "shared_text", "shared_text"]
+
+
+def test_new_pages_are_compared_with_absent_ones_after_the_boilerplate_is_learned() -> None:
+    known = replace(KNOWN, mask=replace(KNOWN.mask, looks=10_000), soft_errors=saying(sorry(), well=0))
+    urls = [Url(f"{ROOT}{n}") for n in range(40)]
+    pages = [Target(key_of(url), url, 1, State.NEW, PRIOR) for url in urls]
+
+    assert not any(decide(page, fetched(SORRY), now=NOW, known=known).is_good for page in pages)
