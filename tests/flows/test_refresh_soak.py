@@ -24,9 +24,12 @@ from tests.flows.test_flows import in_database
 from tests.patience import until
 
 DAYS = 30
+WHOLE_SITE = 10  # days from one refresh of all pages to the next
+FOR_OTHERS = 2  # requests of a day: robots.txt and a probe
 BUDGET = 70  # requests a day, of some 90 pages
 START = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
 WITHIN = timedelta(minutes=2)
+KNOWN = "SELECT url FROM page JOIN frontier USING (domain_id, key) WHERE state = 'known' ORDER BY url"
 GOES_ON = re.compile(r"has spent its daily budget of 70 requests and goes on at (\S+ \S+)Z")
 
 
@@ -83,13 +86,10 @@ def test_each_refresh_of_a_month_is_served_at_once_or_says_when(stack: Stack) ->
             for hour in sorted(chance.sample(range(7, 23), 2)):
                 at = START + timedelta(days=day, hours=hour)
                 site.set_instant(at)
-                known = in_database(
-                    stack,
-                    lambda db: rows(
-                        db, "SELECT url FROM page JOIN frontier USING (domain_id, key) WHERE state = 'known'"
-                    ),
-                )
+                known = in_database(stack, lambda db: rows(db, KNOWN))
                 prefix = "/" + chance.choice(known)[0].removeprefix(domain.root).rpartition("/")[0]
+                if day % WHOLE_SITE == WHOLE_SITE - 1:
+                    prefix = "/"  # more pages than a day's budget
                 said = message_of(stack, "recrawl/recrawl", domain=name, prefix=prefix, at=at.isoformat())
                 late = in_database(stack, partial(late_pages, prefix=f"{domain.root}{prefix[1:]}", at=at))
                 if not late:
@@ -102,8 +102,11 @@ def test_each_refresh_of_a_month_is_served_at_once_or_says_when(stack: Stack) ->
                 assert goes_on == START + timedelta(days=day + 1)
                 site.set_instant(goes_on)
                 message_of(stack, "crawl/crawl", domain=name, at=goes_on.isoformat())
-                left = in_database(stack, lambda db: rows(db, "SELECT count(*) FROM frontier WHERE wanted IN (1, 4)"))
-                assert left == [(0,)], said
+                waiting = int(said.rpartition("; ")[2].split()[0])
+                ((left,),) = in_database(
+                    stack, lambda db: rows(db, "SELECT count(*) FROM frontier WHERE wanted IN (1, 4)")
+                )
+                assert left <= max(waiting - BUDGET + FOR_OTHERS, 0), said
                 break  # the next day has begun
     print(f"served {served}, told to wait {told}")  # noqa: T201  with -s
     assert served > DAYS
