@@ -9,6 +9,7 @@ import pytest
 
 from crawler.cli.values import shown_bytes, shown_share
 from tests.cli.conftest import Answer, Recrawl, Site
+from tests.databases import execute
 from tests.serve.conftest import Visitor
 
 
@@ -63,6 +64,15 @@ def test_a_domain_that_was_never_read_says_so_instead_of_a_figure(recrawl: Recra
     added = recrawl("domains", "add", "https://docs.example.com", "--offline")
     assert added.complaint.startswith("Next: recrawl crawl")
     assert "Nothing of it was read yet. A running stack begins within five minutes." in visitor.get("/").words
+
+
+def test_a_domain_that_never_answered_says_when_it_is_asked_again(
+    recrawl: Recrawl, visitor: Visitor, database_url: str
+) -> None:
+    recrawl("domains", "add", "https://docs.example.com", "--offline")
+    execute(database_url, "UPDATE domain_state SET resume_at = now() + interval '1 day', resume_reason = 'unreachable'")
+
+    assert "Nothing of it was read yet. It is asked again in 24 hours" in visitor.get("/").words
 
 
 def test_changes_are_told_with_the_words_that_differ_and_filtered(
