@@ -214,8 +214,8 @@ def select(
     )
     chosen = _in_turns(discovery[:firsts], refresh[:revisits])
     below = known & ~ready & ~floor & ~head.is_timed
-    filling = np.flatnonzero(below & (scores > 0) & (head.most < FOREVER_DAYS))
-    filling = _best_first(filling, scores, overdue=-head.due_in)[: slots - len(chosen) if fills_slots else 0]
+    filling = np.flatnonzero(below & (scores > 0) & (head.most < FOREVER_DAYS) & fills_slots)
+    filling = _best_first(filling, scores, overdue=-head.due_in)[: slots - len(chosen)]
     below[filling] = False
     later, due_in = _put_off(head, below)
     unpaid = head.is_dead & ~floor & (head.due_in <= 0)

@@ -134,11 +134,6 @@ async def _best(
         others = window | _after(weighed.end) | {"most": room}
         weighed += await score_head(connection, values | others, context)
         selection = _selected(weighed, values, context)
-    if context.uses_whole_budget and len(selection.chosen) < slots:
-        room = MAX_FILLING - len(weighed.rows)
-        if weighed.end is not None and room > 0:
-            weighed += await score_head(connection, values | window | _after(weighed.end) | {"most": room}, context)
-        return weighed, _selected(weighed, values, context, fills_slots=True)
     for _ in range(MOST_WINDOWS - 1):
         is_fruitless = not len(selection.chosen) and weighed.end is not None and weighed.end[0] <= values["at"]
         if weighed.end is None or not (selection.further or is_fruitless):
@@ -147,6 +142,11 @@ async def _best(
         before = len(weighed.rows)
         weighed += await score_head(connection, values | window, context)
         selection = _selected(weighed, values, context, last_window=before)
+    if context.uses_whole_budget and len(selection.chosen) < slots:
+        room = max(MAX_FILLING, slots) - len(weighed.rows)
+        if weighed.end is not None and room > 0:
+            weighed += await score_head(connection, values | window | _after(weighed.end) | {"most": room}, context)
+        selection = _selected(weighed, values, context, fills_slots=True)
     return weighed, selection
 
 

@@ -1,5 +1,6 @@
 """What is handed out first where far more pages are overdue than the budget allows looks."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -38,11 +39,11 @@ async def all_overdue(db: Database, domain: Domain) -> set[PageKey]:
     return set(much)
 
 
-async def handed_out_first(db: Database, *, at: datetime = NOW) -> set[PageKey]:
+async def handed_out_first(db: Database, *, at: datetime = NOW, slots: int = FEW) -> set[PageKey]:
     lease = await take(db, at)
     async with db.transaction() as connection:
         await connection.execute("DELETE FROM frontier WHERE state = 'new'")  # the root, which nobody has asked for
-    return {target.key for target in await targets(db, lease, at, most=FEW)}
+    return {target.key for target in await targets(db, lease, at, most=slots)}
 
 
 async def test_of_all_that_is_overdue_the_most_valuable_comes_first_where_there_is_a_budget(
@@ -75,6 +76,20 @@ async def test_a_budget_is_used_at_any_price_and_the_price_falls(db: Database) -
     assert len(handed) == FEW
     assert handed <= much
     assert row == (pytest.approx(falling_price(FEW / 100)),)
+
+
+async def test_a_budget_goes_to_pages_that_are_worth_it_before_it_is_filled(db: Database) -> None:
+    """They lie further back in the due order than what is weighed for slots that nothing needs."""
+    settings = DomainSettings(budget_per_day=1000)
+    domain = await domains.register(db, Authority("deep.test"), scheme="http", domain_settings=settings, at=START)
+    little = await add(db, domain, replace(LITTLE, count=400), at=START)
+    much = await add(db, domain, replace(MUCH, count=200), at=START)
+    async with db.transaction() as connection:
+        await connection.execute(PRICED, (domain.id, START, 0.3))
+        for n, keys in enumerate((little[:200], much[:100], little[200:], much[100:])):
+            await connection.execute(DUE, (NOW - DAY + n * DAY / 24, keys))
+
+    assert await handed_out_first(db, slots=200) == set(much)
 
 
 async def test_where_nothing_is_scarce_no_more_is_weighed_than_a_window(db: Database, domain: Domain) -> None:
