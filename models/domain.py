@@ -333,13 +333,9 @@ class DomainState(SQLModel, table=True):
     # What its looks say of how often a page's rate is drawn anew, up to drift_at; empty before the first of them.
     drift: list[float] = Field(sa_column=reals())
     drift_at: datetime | None = Field(sa_column=instant(nullable=True))
-    # The site's clock: limits of its spans, days by which it is ahead of the calendar at each, and what it learns from.
-    site_clock_at: list[datetime] = Field(sa_column=instants())
-    site_clock_ahead: list[float] = Field(sa_column=reals())
-    site_clock_changes: list[float] = Field(sa_column=reals())
-    site_clock_rates: list[float] = Field(sa_column=reals())
-    site_clock_scores: list[float] = Field(sa_column=reals())
-    site_clock_weighed: float = Field(sa_column=real(default="0"))
+    # The site's activity: limits of its days, and days by which it is ahead of the calendar at each.
+    activity_at: list[datetime] = Field(sa_column=instants())
+    activity_ahead: list[float] = Field(sa_column=reals())
     # Mean requests and bytes of a look, by kind.
     costs: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
     # The change feed.

@@ -37,7 +37,7 @@ DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 SHIFTS = 2  # a day
 WARM_UP = 0.2  # of the time, that is not counted
 FORGET = """
-    UPDATE domain_state SET site_clock_at = '{}', site_clock_ahead = '{}' WHERE domain_id = %s
+    UPDATE domain_state SET activity_at = '{}', activity_ahead = '{}' WHERE domain_id = %s
 """
 HEAD = (
     "history",

@@ -104,6 +104,7 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
         row = _written(found, each.sample, each.priors, at=at)
         whole = found.domain.settings.uses_whole_budget and settings.defaults.fills_budgets and not each.rests
         await plan.write_plan(db, found.domain, row, wake=wake, at=at, uses_whole_budget=whole)
+        await plan.learn_activity(db, found.domain, at=at)
         planned.append(found)
     return planned
 

@@ -19,7 +19,7 @@ from crawler.crawl.resources import CrawlResources
 from crawler.local.postgres.cluster import borrowed_postgres, ensure_postgres
 from crawler.plan import plan_domains
 from crawler.settings import Settings
-from crawler.store import domains, report
+from crawler.store import domains, record, report
 from crawler.store.database import Database
 from labs.replay.history import SiteHistory
 from labs.replay.site import RecordedSite, Sitemap, SiteRequest, serving
@@ -126,12 +126,19 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
                 site.day = (at - history.start) / DAY
                 runs.append(await _run(db, resources, site, domain, settings=settings, at=at))
                 progress(runs[-1])
-                await plan_domains(db, at=at, settings=settings, only=domain)
+                await _plan(db, domain, settings=settings, at=at)
                 found = await report.domain_report(db, domain, at=at, window=DAY)
                 if (n + 1) % plan.runs_a_day == 0 and found is not None and found.freshness_plain is not None:
                     reports.append(Report(site.day, found.freshness_plain))
         visits = await _visits(db, domain, since=history.start)
     return Replay(runs, site.requests, visits, reports)
+
+
+async def _plan(db: Database, domain: Domain, *, settings: Settings, at: datetime) -> None:
+    """Do what the flow of planning does that bears on visits."""
+    await plan_domains(db, at=at, settings=settings, only=domain)
+    await report.fill(db, domain)
+    await record.propose(db, domain, at=at)
 
 
 async def _run(

@@ -1,4 +1,7 @@
-"""A site that is built anew as a whole: the first pages found changed call for the rest, the frame alone for none."""
+"""A site that is built anew as a whole: the first pages found changed call for the rest, the frame alone for none.
+
+The plan learns that from visits, some hours later at most.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,9 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.freshness import SiteClock
 from crawler.core.http import Url
-from crawler.store import report
+from crawler.store import plan, report
 from crawler.store.database import Database
 from tests.crawl.crawls import DAY, START, rows
 from tests.crawl.scripted import Said, Scripted, scripted
@@ -52,46 +54,32 @@ async def schooled(db: Database) -> AsyncIterator[tuple[Scripted, Domain, dateti
             site.pages = built(edition, edition)
             await site.recrawl(db, domain, at=at, prefix="/first/")
             await site.recrawl(db, domain, at=at + HOUR)
+            await plan.learn_activity(db, domain, at=at + 2 * HOUR)
         yield site, domain, at + DAY
 
 
-async def first_looked_at(site: Scripted, db: Database, domain: Domain, *, at: datetime) -> set[str]:
-    """What is asked for in a crawl for which the user wants the first pages."""
-    site.asked.clear()
+async def rest_visited(site: Scripted, db: Database, domain: Domain, *, at: datetime) -> set[str]:
+    """What else is visited a moment after a visit of the first pages and a plan."""
     await site.recrawl(db, domain, at=at, prefix="/first/")
-    return {path for path, _ in site.asked}
+    await plan.learn_activity(db, domain, at=at + 6 * HOUR)
+    site.asked.clear()
+    await site.recrawl(db, domain, at=at + 6 * HOUR, prefix="/first/")
+    return {path for path, _ in site.asked if path.startswith("/rest/")}
 
 
-async def test_the_first_pages_found_changed_call_for_the_rest_within_the_same_crawl(db: Database) -> None:
+async def test_the_first_pages_found_changed_call_for_the_rest_after_the_next_plan(db: Database) -> None:
     async with schooled(db) as (site, domain, at):
-        quiet = await first_looked_at(site, db, domain, at=at + HOUR)
-        site.pages = built(EDITIONS[11], "new")
-        found = await first_looked_at(site, db, domain, at=at + 2 * HOUR)
+        assert await rest_visited(site, db, domain, at=at) == set()
 
-        assert not {path for path in quiet if path.startswith("/rest/")}
-        assert {path for path in found if path.startswith("/rest/")} == {f"/rest/{word}" for word in REST}
+        site.pages = built(EDITIONS[11], "new")
+        assert await rest_visited(site, db, domain, at=at + 7 * HOUR) == {f"/rest/{word}" for word in REST}
 
 
 async def test_another_frame_alone_spends_nothing(db: Database) -> None:
     async with schooled(db) as (site, domain, at):
         site.pages = built(EDITIONS[10], "another")
-        found = await first_looked_at(site, db, domain, at=at + 2 * HOUR)
 
-        assert not {path for path in found if path.startswith("/rest/")}
-
-
-async def test_a_site_that_changes_as_a_whole_has_an_uneven_clock(db: Database) -> None:
-    async with schooled(db):
-        (columns,) = await rows(
-            db,
-            "SELECT site_clock_at, site_clock_ahead, site_clock_changes, site_clock_rates, site_clock_scores"
-            " FROM domain_state",
-        )
-        at, ahead, changes, rates, scores = map(tuple, columns)
-        clock = SiteClock(at=at, ahead=ahead, changes=changes, rates=rates, scores=scores)
-
-        assert clock.evenness < 1
-        assert max(clock.changes) > 5
+        assert await rest_visited(site, db, domain, at=at) == set()
 
 
 async def test_the_report_takes_pages_for_older_after_a_deploy(db: Database) -> None:
@@ -106,11 +94,11 @@ async def test_the_report_takes_pages_for_older_after_a_deploy(db: Database) -> 
 
 
 async def leap(db: Database, *, to: datetime) -> None:
-    """Let the site's clock go thirty days ahead until then."""
+    """Let the site's activity go thirty days ahead until then."""
     leapt = """
         UPDATE domain_state
-           SET site_clock_at = site_clock_at || %s,
-               site_clock_ahead = site_clock_ahead || site_clock_ahead[cardinality(site_clock_ahead)] + 30
+           SET activity_at = activity_at || %s,
+               activity_ahead = activity_ahead || activity_ahead[cardinality(activity_ahead)] + 30
      RETURNING 1
     """
     await rows(db, leapt, to)
@@ -123,14 +111,14 @@ async def test_the_view_takes_pages_for_older_after_a_deploy_just_as_the_report_
         await rows(db, "UPDATE page SET last_good_at = %s RETURNING 1", now - DAY)
         await rows(
             db,
-            "UPDATE domain_state SET site_clock_at = ARRAY[%s, %s]::timestamptz[], site_clock_ahead = '{0, 30}'"
+            "UPDATE domain_state SET activity_at = ARRAY[%s, %s]::timestamptz[], activity_ahead = '{0, 30}'"
             " RETURNING 1",
             now - 2 * HOUR,
             now - HOUR,
         )
         told = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=now)}
         shown = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
-        await rows(db, "UPDATE domain_state SET site_clock_at = '{}', site_clock_ahead = '{}' RETURNING 1")
+        await rows(db, "UPDATE domain_state SET activity_at = '{}', activity_ahead = '{}' RETURNING 1")
         before = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
 
     assert shown == pytest.approx({url: fresh for url, fresh in told.items() if fresh is not None}, abs=1e-3)

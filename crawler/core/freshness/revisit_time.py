@@ -82,7 +82,7 @@ def due_gap(
     """The days after a good look when the next one is due: when it is worth `price`, within [least, most].
 
     recall, ahead: what sources of signals make of the time (signals.heard_days).
-    All are days of the site's clock; by the calendar the gap is shorter by the days that this is ahead.
+    All are days of the site's activity; by the calendar the gap is shorter by the days that this is ahead.
     """
     way = gap_worth(a, b, weight, price)
     is_told_enough = most_worth(a, b, weight, ahead=ahead, most=most) >= price

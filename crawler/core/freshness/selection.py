@@ -49,7 +49,7 @@ class Candidates:
     gap: between the last good look and the next, where another policy than the price says so; NaN elsewhere.
     phase: the part of its gap that the next look waits (value.phase_of) of a page looked at once only; of a dead link
     what spreads it over the days where the budget is tight; else 1.
-    site_ahead: days by which the site's clock has gone ahead of the calendar since the last good look.
+    activity_ahead: days by which the site's activity has gone ahead of the calendar since the last good look.
     recall, ahead: of sources of signals: the chance that a change would have been told, and the days by which what was
     told makes the page older; 0 where nobody says anything.
     """
@@ -70,7 +70,7 @@ class Candidates:
     cash: Floats
     phase: Floats
     gap: Floats
-    site_ahead: Floats
+    activity_ahead: Floats
     recall: Floats
     ahead: Floats
 
@@ -99,7 +99,7 @@ class CandidateColumns:
 
     terms: of each page; many pages share one object.  a, b: of today's belief.  is_had: the page has a version.
     amount: factor on the importance, by how much a page's changes change.  gap: see Candidates.
-    signals: of each page since its last good look, by the number of their source (Terms.sources).  site_ahead: see
+    signals: of each page since its last good look, by the number of their source (Terms.sources).  activity_ahead: see
     Candidates.
     wanted: a Wanted each; a page that its terms want once is looked at again for a user only.
     """
@@ -118,7 +118,7 @@ class CandidateColumns:
     is_timed: Sequence[bool]
     is_dead: Sequence[bool]
     phase: Sequence[float]
-    site_ahead: Sequence[float]
+    activity_ahead: Sequence[float]
     signals: Sequence[Sequence[int]]
 
 
@@ -151,7 +151,7 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
         cash=-np.arange(float(len(terms))),
         phase=np.array(columns.phase),
         gap=np.array(columns.gap),
-        site_ahead=np.array(columns.site_ahead),
+        activity_ahead=np.array(columns.activity_ahead),
         recall=np.asarray(heard.recall),
         ahead=days_ahead(a, b, heard),
     )
@@ -265,7 +265,7 @@ def _yields(known: Flags, found: Flags, never: Indices, *, start: int) -> bool:
 def _scores(head: Candidates) -> Floats:
     """The scores: value over price; 0 before the least interval is over."""
     waited = head.unseen / head.phase
-    aged = (1 - head.recall) * np.maximum(waited + head.site_ahead, 0.0) + head.ahead
+    aged = (1 - head.recall) * np.maximum(waited + head.activity_ahead, 0.0) + head.ahead
     worth = values_heard(head.a, head.b, head.weight, aged, ahead=head.ahead, most=head.most)
     revisits = np.where(head.unseen < head.least, 0.0, worth)
     first = first_values(head.a, head.b, head.weight, head.most)
@@ -338,18 +338,18 @@ def _in_turns(first: Indices, revisits: Indices) -> Indices:
 
 def _gaps(head: Candidates, at: Indices) -> Floats:
     """The days after which these pages are due. A first gap is cut by its phase, but for a page that is never due."""
-    least, most, said, site_ahead = head.least[at], head.most[at], head.gap[at], head.site_ahead[at]
+    least, most, said, activity_ahead = head.least[at], head.most[at], head.gap[at], head.activity_ahead[at]
     by_site = due_gap(
         head.a[at],
         head.b[at],
         head.weight[at],
         head.price[at],
-        least=least + site_ahead,
-        most=most + site_ahead,
+        least=least + activity_ahead,
+        most=most + activity_ahead,
         recall=head.recall[at],
         ahead=head.ahead[at],
     )
-    gap = by_site - site_ahead
+    gap = by_site - activity_ahead
     gap = np.where(np.isnan(said), gap, np.clip(said, least, most))
     cut = np.maximum(gap * head.phase[at], head.least[at])
     return np.where(gap >= FOREVER_DAYS, gap, cut)

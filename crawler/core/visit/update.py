@@ -145,7 +145,7 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
     if target.last_good_at is None or target.version is None:
         return target.belief, None
     gap = now - target.last_good_at
-    by_site = site_gap(target, now=now)
+    by_site = activity_gap(target, now=now)
     expected = chance_changed_of_one(target.belief, _aged_days(target.belief, target, by_site))
     if change not in TEACHES:
         return target.belief, None
@@ -167,15 +167,15 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
     return learnt, expected
 
 
-def site_gap(target: Target, *, now: datetime) -> timedelta:
-    """The time since the last good look by the site's clock; 0 without one."""
+def activity_gap(target: Target, *, now: datetime) -> timedelta:
+    """The time since the last good look in days of the site's activity; 0 without one."""
     if target.last_good_at is None:
         return timedelta(0)
-    return max(now - target.last_good_at + timedelta(days=target.site_ahead), timedelta(0))
+    return max(now - target.last_good_at + timedelta(days=target.activity_ahead), timedelta(0))
 
 
 def _after(belief: Belief, target: Target, change: Change, *, gap: timedelta, age: timedelta | None) -> Belief:
-    """The belief after a look. gap, age: by the site's clock.
+    """The belief after a look. gap, age: in days of the site's activity.
 
     age: by Last-Modified; where a signal came, that there was one tells more.
     """
@@ -194,7 +194,7 @@ def _heard(belief: Belief, target: Target) -> Heard:
 
 
 def _aged_days(belief: Belief, target: Target, gap: timedelta) -> float:
-    """The gap by the site's clock in days, as signals make it."""
+    """The gap in days of the site's activity in days, as signals make it."""
     return heard_days_of_one(belief, gap / DAY, target.signals, target.terms.sources)
 
 
@@ -202,7 +202,7 @@ def drift_after(scores: Scores, visits: Sequence[Visit], *, days: float) -> Scor
     """A domain's drift scores after looks that found "changed" or "same". days: since the last batch of looks."""
     targets = [visit.target for visit in visits]
     gap = [(visit.at - visit.target.last_good_at) / DAY for visit in visits if visit.target.last_good_at]
-    by_site = np.array([site_gap(visit.target, now=visit.at) / DAY for visit in visits])
+    by_site = np.array([activity_gap(visit.target, now=visit.at) / DAY for visit in visits])
     changed = np.array([visit.change is Change.CHANGED for visit in visits])
     before, prior = (
         _chances(believed, targets, by_site, changed)

@@ -154,7 +154,7 @@ class Target:
     missing_since: datetime | None = None  # the first 404, while no later response has decided
     redirects: int = 0  # that led to it one after another from a page's link; 0: a page links to it
     due_at: datetime | None = None  # when it was to be looked at
-    site_ahead: float = 0.0  # days by which the site's clock is ahead of the calendar since the last good look
+    activity_ahead: float = 0.0  # days of the site's activity beyond the calendar's since the last good look
     signals: tuple[int, ...] = ()  # since the last good look, by the number of their source (terms.sources)
 
 

@@ -42,9 +42,9 @@ from crawler.core.freshness import (
     with_prior,
     without_prior,
 )
+from crawler.lab.policies.activities import SiteActivities
 from crawler.lab.policies.planning import PlannedRates, new_pages, plan
 from crawler.lab.policies.policy import LookBatch, Scene, places
-from crawler.lab.policies.site_clocks import SiteClocks
 from crawler.lab.worlds.world import Flags, Floats, Ints
 
 SHORTEST_GAP_DAYS = 1e-6
@@ -77,7 +77,7 @@ class Ours:
         self._new = np.zeros(0, np.int64)
         self._hosts = int(scene.host.max()) + 1
         self._drift, self._drift_at = UNKNOWN, 0.0
-        self._clocks = SiteClocks(self._hosts)
+        self._activities = SiteActivities(self._hosts)
         self._rng = np.random.default_rng(0)  # samples and first gaps; the world has a seed of its own
         self._planned_day, self._refitted_at = -1, 0.0
         self._plan = PlannedRates(np.full(self._hosts, 0.25), np.full(self._hosts, 180.0), 0, np.ones(self._hosts))
@@ -166,7 +166,7 @@ class Ours:
             cash=self._weight[pages],
             phase=self._phase[pages],
             gap=np.full(len(pages), np.nan),
-            site_ahead=np.where(is_new, 0.0, self._site_ahead(pages)),
+            activity_ahead=np.where(is_new, 0.0, self._activity_ahead(pages)),
             recall=np.asarray(heard.recall),
             ahead=days_ahead(a, b, heard),
         )
@@ -182,7 +182,7 @@ class Ours:
         group = self._scene.group[page]
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
-        believed, by_site = (a, b), self._by_site(looks)
+        by_site = self._by_site(looks)
         a, b = faded(a, b, a0, b0, looks.gap)
         heard = self._heard(page)
         given = chances(a, b, heard_days(a, b, by_site, heard), looks.changed)
@@ -193,16 +193,11 @@ class Ours:
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
         self._evidence_a[page], self._evidence_b[page] = without_prior(a, b, a0, b0)
         self._learn_amounts(page[looks.changed], looks.distance_bits[looks.changed])
-        leapt = self._clocks.learn(
-            looks, self._scene.host[page], believed, 1 - np.asarray(heard.recall), np.asarray(heard.count) > 0
-        )
+        self._activities.keep(looks, 1 - np.asarray(heard.recall))
         self._since[page] = looks.at
         self._looked_at(page)
         self._due[page] = np.where(looks.gone, np.inf, looks.at + self._gaps(page))
         self._since[page[looks.gone]] = np.nan
-        if len(leapt):
-            waiting = np.flatnonzero(np.isfinite(self._due) & np.isin(self._scene.host, leapt))
-            self._due[waiting] = self._since[waiting] + self._gaps(waiting)
 
     def _learn_amounts(self, pages: Ints, bits: Floats) -> None:
         found = np.maximum(amount_of_bits(bits), MOST_UNSEEN)
@@ -231,26 +226,28 @@ class Ours:
         host = self._scene.host[pages]
         a, b = self._beliefs(pages)
         heard = self._heard(pages)
-        site_ahead = self._site_ahead(pages)
+        activity_ahead = self._activity_ahead(pages)
         by_site = due_gap(
             a,
             b,
             self._weight[pages],
             self._plan.prices[host],
-            least=LEAST_DAYS + site_ahead,
-            most=self._plan.longest_days[host] + site_ahead,
+            least=LEAST_DAYS + activity_ahead,
+            most=self._plan.longest_days[host] + activity_ahead,
             recall=heard.recall,
             ahead=days_ahead(a, b, heard),
         )
-        return by_site - site_ahead
+        return by_site - activity_ahead
 
-    def _site_ahead(self, pages: Ints) -> Floats:
-        """The days by which the hosts' clocks have gone ahead of the calendar since the pages were seen."""
-        return self._clocks.ahead(self._scene.host[pages], self._since[pages])
+    def _activity_ahead(self, pages: Ints) -> Floats:
+        """The days by which the hosts' activity has gone ahead of the calendar since the pages were seen."""
+        return self._activities.ahead(self._scene.host[pages], self._since[pages])
 
     def _by_site(self, looks: LookBatch) -> Floats:
-        """The gaps by the hosts' clocks."""
-        return np.maximum(looks.gap + self._clocks.ahead(self._scene.host[looks.page], self._since[looks.page]), 0.0)
+        """The gaps in days of the hosts' activity."""
+        return np.maximum(
+            looks.gap + self._activities.ahead(self._scene.host[looks.page], self._since[looks.page]), 0.0
+        )
 
     def _source(self) -> SourceWorth:
         """What the source of signals that is listened to is worth."""
@@ -276,6 +273,9 @@ class Ours:
         if now > 0:
             self._refitted_at = now
             self._refit(known)
+            a, b = self._beliefs(np.arange(self._scene.size))
+            self._activities.learn(now, self._scene.host, a / b)
+            self._due[known] = np.where(np.isfinite(self._due[known]), self._since[known] + self._gaps(known), np.inf)
             if self._scene.cap_per_day is not None:
                 self._plan.watch_hosts(
                     used=self._used,
@@ -329,7 +329,7 @@ class Ours:
 
     def _silent_days(self, known: Ints) -> Floats:
         """The days since the last look at pages of which nothing was said since, as far as their changes are told."""
-        heard, unseen = self._heard(known), self._refitted_at - self._since[known] + self._site_ahead(known)
+        heard, unseen = self._heard(known), self._refitted_at - self._since[known] + self._activity_ahead(known)
         return np.where(np.equal(heard.count, 0), heard.recall * np.maximum(unseen, 0.0), 0.0)
 
     def meet(self, pages: Ints, now: float) -> None:
@@ -343,14 +343,14 @@ class Ours:
         pages = np.arange(self._scene.size)
         unseen = np.where(np.isnan(self._since), 1e9, now - self._since)
         a, b = self._beliefs(pages)
-        unseen = np.maximum(unseen + self._site_ahead(pages), 0.0)
+        unseen = np.maximum(unseen + self._activity_ahead(pages), 0.0)
         return chance_fresh(a, b, heard_days(a, b, unseen, self._heard(pages)))
 
 
 def _learnt(a: Floats, b: Floats, looks: LookBatch, heard: Heard, by_site: Floats) -> tuple[Floats, Floats]:
     """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard.
 
-    by_site: the gaps by the site's clock.
+    by_site: the gaps in days of activity.
     """
     same = learn_same(a, b, by_site)
     changed = learn_changed_heard(a, b, by_site, heard)

@@ -33,8 +33,8 @@ class CandidateRow(NamedTuple):
 
     a, b: of today's belief.  amount_total, amount_changes: of the changes found on it.  group_amount: of its group.
     clock: of the domain, in coins, at the last visit or when the page was found.
-    signals: since the last good look, by the number of their source.  site_ahead: days by which the site's clock has
-    gone ahead of the calendar since then.
+    signals: since the last good look, by the number of their source.
+    activity_ahead: days by which the site's activity has gone ahead of the calendar since then.
     importance: mixed with an equal share by the domain's mix; the mean is 1; rules say more.  is_timed: of a page that
     is not new, due by a clock of its own, so that what it would be worth does not count.  is_dead: it is gone, has
     moved, or never was a page though it was asked for several times.  redirects: that led to it one after another.
@@ -70,7 +70,7 @@ class CandidateRow(NamedTuple):
     visits: int
     is_rendered: bool
     is_list: bool
-    site_ahead: float
+    activity_ahead: float
     signals: Sequence[int]
     redirects: int
 
@@ -140,7 +140,7 @@ KNOWN = """
                AND (p.status BETWEEN 300 AND 399 OR p.failures >= %(many_failures)s)) AS is_dead,
            p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered,
            u.key IS NOT NULL AS is_list,
-           site_clock_ahead(%(site_clock_at)s, %(site_clock_ahead)s, p.last_good_at) AS site_ahead,
+           activity_ahead(%(activity_at)s, %(activity_ahead)s, p.last_good_at) AS activity_ahead,
            p.signals AS signals, p.redirects
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
@@ -241,8 +241,8 @@ async def _read(
         "passes": context.window_passes,
         "clock": context.clock,
         "pages": context.pages,
-        "site_clock_at": list(context.site_clock.at),
-        "site_clock_ahead": list(context.site_clock.ahead),
+        "activity_at": list(context.activity.at),
+        "activity_ahead": list(context.activity.ahead),
         "mix": context.settings.importance_mix,
         "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,
     }
@@ -290,7 +290,7 @@ def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
             is_timed=[row.is_timed for row in rows],
             is_dead=[row.is_dead for row in rows],
             phase=[_phase_of(row) for row in rows],
-            site_ahead=[row.site_ahead for row in rows],
+            activity_ahead=[row.activity_ahead for row in rows],
             signals=[row.signals for row in rows],
         )
     )

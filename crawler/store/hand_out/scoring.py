@@ -21,13 +21,13 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import (
     BY_PRICE,
     DAY,
-    NEW_CLOCK,
+    EVEN,
     USUAL_AMOUNT,
     Belief,
     ChangeValue,
     Defaults,
     RevisitPolicy,
-    SiteClock,
+    SiteActivity,
     SourceWorth,
     Terms,
     UsualAmount,
@@ -53,7 +53,7 @@ from crawler.store.learned import Trusts, sources_of, trusts_of
 
 CONTEXT = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.drift, s.tracked,
-           s.site_clock_at, s.site_clock_ahead, d.bytes_per_day, l.price_request,
+           s.activity_at, s.activity_ahead, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
            coalesce(l.mean_amount, %(usual_amount)s) AS mean_amount,
@@ -83,7 +83,7 @@ class ScoringContext:
     held_back: groups whose new pages are held back, since such pages have brought nothing new of late.
     mean_amount: of a change, over the domain's pages.  revisit: when pages are looked at again.
     sources: what sources of signals are worth, by their numbers.
-    site_clock: how far it has gone, without what it learns from.
+    activity: of the site, until it was last learned.
     uses_whole_budget: requests that no page is worth are made all the same (Defaults.fills_budgets).
     discovery_share, refresh_share: of the domain's requests, guaranteed to new pages and to revisits.
     """
@@ -110,7 +110,7 @@ class ScoringContext:
     mean_amount: float = USUAL_AMOUNT
     revisit: RevisitPolicy = BY_PRICE
     sources: tuple[SourceWorth, ...] = ()
-    site_clock: SiteClock = NEW_CLOCK
+    activity: SiteActivity = EVEN
     uses_whole_budget: bool = False
 
     def usual_amount(self, group: float) -> UsualAmount | None:
@@ -220,7 +220,7 @@ def _context(
         held_back=tuple(row["held_back"]),
         mean_amount=row["mean_amount"],
         revisit=policy_or_price(domain.settings.revisit, defaults.revisits),
-        site_clock=SiteClock(at=tuple(row["site_clock_at"]), ahead=tuple(row["site_clock_ahead"])),
+        activity=SiteActivity(at=tuple(row["activity_at"]), ahead=tuple(row["activity_ahead"])),
     )
 
 

@@ -153,7 +153,7 @@ def _target(
         last_good_at=details.last_good_at,
         missing_since=details.missing_since,
         due_at=row.due_at,
-        site_ahead=row.site_ahead,
+        activity_ahead=row.activity_ahead,
         signals=tuple(row.signals),
         redirects=row.redirects,
     )

@@ -123,7 +123,7 @@ def _after(record: SourceRecord, visit: Visit, source: KnownSource) -> SourceRec
     return record_after(
         record,
         believed=target.belief,
-        gap_days=(visit.at - target.last_good_at) / DAY + target.site_ahead,
+        gap_days=(visit.at - target.last_good_at) / DAY + target.activity_ahead,
         signals=target.signals[no] if no < len(target.signals) else 0,
         changed=visit.change is Change.CHANGED,
     )

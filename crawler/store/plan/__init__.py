@@ -1,9 +1,11 @@
 """What the plan and audit flows read and write: samples of pages, prices, random audits.
 
-`counted` samples a domain's pages, `write` stores its price and priors, `draw` takes pages for an audit. The last
+`sample_domain` samples a domain's pages, `write_plan` stores its price and priors, `learn_activity` learns when its
+pages changed, `draw` takes pages for an audit. The last
 room of the store: it may use all others.
 """
 
+from crawler.store.plan.activity import learn_activity
 from crawler.store.plan.audits import Audited, Calibration, calibrate, calibration, domains_to_audit, draw, requests_of
 from crawler.store.plan.plans import PlanInput, PlanRow, flows_between, plan_inputs, write_plan
 from crawler.store.plan.samples import sample_domain
@@ -18,6 +20,7 @@ __all__ = [
     "domains_to_audit",
     "draw",
     "flows_between",
+    "learn_activity",
     "plan_inputs",
     "requests_of",
     "sample_domain",

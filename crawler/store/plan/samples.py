@@ -26,7 +26,7 @@ SAMPLE = f"""
            p.version > 0 AND p.etag IS NOT NULL, p.version > 0 AND p.last_modified IS NOT NULL, p.received_bytes,
            (p.leader IS NOT NULL)::int, p.amount_total, p.amount_changes,
            CASE WHEN p.signals = '' AND p.last_good_at < %(at)s
-                THEN date_part('epoch', site_gap(%(at)s, s.site_clock_at, s.site_clock_ahead, p.last_good_at)) / 86400
+                THEN date_part('epoch', activity_gap(%(at)s, s.activity_at, s.activity_ahead, p.last_good_at)) / 86400
                 ELSE 0 END, p.is_rendered, p.url
       FROM frontier f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key AND p.key >= %(low)s AND p.key < %(high)s

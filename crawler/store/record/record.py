@@ -32,7 +32,7 @@ from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domains import post_reprice, post_signals
 from crawler.store.learned import put_mask, put_renders, put_soft_errors
-from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules, site_clock
+from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
 
@@ -40,8 +40,7 @@ RENEW_AND_READ = """
     UPDATE domain_state
        SET leased_until = clock_timestamp() + %(term)s
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
- RETURNING next_event, costs, drift, drift_at, budget_day, spent_requests, spent_bytes, spent_floor, site_clock_at,
-           site_clock_ahead, site_clock_changes, site_clock_rates, site_clock_scores, site_clock_weighed,
+ RETURNING next_event, costs, drift, drift_at, budget_day, spent_requests, spent_bytes, spent_floor,
            EXISTS (SELECT FROM prior p WHERE p.domain_id = %(domain_id)s AND p.is_moving) AS is_moving
 """
 ADVANCE = f"""
@@ -129,7 +128,7 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         turns = templates.turns if templates is not None else ()
         told = await events.write(connection, lease.domain, visits, batch.edit, turns, first=state["next_event"])
         await _write_visits(connection, domain_id, visits)
-        await _write_learnt(connection, domain_id, batch, state)
+        await _write_learnt(connection, domain_id, batch)
         await _advance(connection, domain_id, batch, state, next_event=state["next_event"] + told)
         return sum(position.state is State.NEW and position.held_until is None for _, position in admitted)
 
@@ -154,11 +153,10 @@ async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any
     return row
 
 
-async def _write_learnt(connection: Connection, domain_id: int, batch: Batch, state: dict[str, Any]) -> None:
+async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) -> None:
     await learned.learn_of(connection, domain_id, batch.visits)
     at = max(visit.at for visit in batch.visits)
-    has_moved = await learned.learn_of_sources(connection, domain_id, batch.visits)
-    if await site_clock.settle(connection, domain_id, batch.visits, state) or has_moved:
+    if await learned.learn_of_sources(connection, domain_id, batch.visits):
         await post_reprice(connection, domain_id, at=at)
     await post_signals(connection, domain_id, batch.signals, at=at)
     if batch.mask is not None:

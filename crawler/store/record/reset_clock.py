@@ -44,7 +44,7 @@ VISITS = """
     UPDATE visit v SET at = %(at)s - ahead.later * interval '1 microsecond'
       FROM ahead WHERE v.domain_id = %(id)s AND v.key = ahead.key AND v.at = ahead.at
 """
-# A suspension goes on for as long as it would have. What the site's clock learned of a time that has not come is lost.
+# A suspension goes on for as long as it would have. What was learned of the site's activity is learned anew.
 STATE = """
     UPDATE domain_state
        SET resume_at = CASE WHEN resume_at > last_visit_at THEN resume_at - (last_visit_at - %(at)s)
@@ -52,8 +52,7 @@ STATE = """
            last_visit_at = %(at)s, wake_at = %(at)s, paced_until = NULL, closed_from = NULL, opens_at = NULL,
            drift_at = CASE WHEN drift_at > %(at)s THEN %(at)s ELSE drift_at END,
            budget_day = CASE WHEN budget_day IS NOT NULL THEN least(budget_day, (%(at)s AT TIME ZONE 'UTC')::date) END,
-           site_clock_at = '{}', site_clock_ahead = '{}', site_clock_changes = '{}', site_clock_rates = '{}',
-           site_clock_scores = '{}', site_clock_weighed = 0
+           activity_at = '{}', activity_ahead = '{}'
      WHERE domain_id = %(id)s
 """
 OTHERS = (

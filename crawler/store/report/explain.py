@@ -49,7 +49,7 @@ PAGE = f"""
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount,
-           p.signals, site_clock_ahead(s.site_clock_at, s.site_clock_ahead, p.last_good_at) AS site_ahead,
+           p.signals, activity_ahead(s.activity_at, s.activity_ahead, p.last_good_at) AS activity_ahead,
            g.template, g.held_until IS NOT NULL AS is_template_held,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.withheld_since, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
@@ -159,8 +159,8 @@ class PageFacts:
     is_template_held: new pages of its group are held back, since such pages have said nothing new of late.
     withheld_since: since when other content is not accepted, as it may stand in place of the page.
     leader: whose schedule it shares.  riders: how many share its own.
-    signals: of change since its last good look, by the number of their source.  site_ahead: days by which the site's
-    clock has gone ahead of the calendar since then.
+    signals: of change since its last good look, by the number of their source.
+    activity_ahead: days by which the site's activity has gone ahead of the calendar since then.
     outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
     """
 
@@ -208,7 +208,7 @@ class PageFacts:
     leader: Url | None
     riders: int
     signals: tuple[int, ...]
-    site_ahead: float
+    activity_ahead: float
     title: str | None
     outlinks: int | None
     ahead: int | None

@@ -57,14 +57,14 @@ OVER_TIME = f"""
            sum(s.stands_for * s.importance * v.fresh) / nullif(sum(s.stands_for * s.importance), 0) AS freshness,
            sum(s.stands_for * v.fresh) / sum(s.stands_for) AS freshness_plain
       FROM domain_state d
-     CROSS JOIN LATERAL (SELECT i.at, site_clock_ahead(d.site_clock_at, d.site_clock_ahead, i.at) AS ahead
+     CROSS JOIN LATERAL (SELECT i.at, activity_ahead(d.activity_at, d.activity_ahead, i.at) AS ahead
                            FROM unnest(%(instants)s::timestamptz[]) AS i(at)) t
      CROSS JOIN sampled s
      CROSS JOIN LATERAL (SELECT page_freshness(s.a, s.b, gap) AS fresh
                            FROM (SELECT make_interval(secs => greatest(0,
-                                            date_part('epoch', t.at - l.at)  -- by the site's clock
-                                            + 86400 * (CASE WHEN cardinality(d.site_clock_at) = 0 THEN 0
-                                                            ELSE site_clock_ahead(d.site_clock_at, d.site_clock_ahead,
+                                            date_part('epoch', t.at - l.at)  -- in days of activity
+                                            + 86400 * (CASE WHEN cardinality(d.activity_at) = 0 THEN 0
+                                                            ELSE activity_ahead(d.activity_at, d.activity_ahead,
                                                                                   l.at) END
                                                        - t.ahead))) AS gap
                                    FROM (SELECT coalesce(

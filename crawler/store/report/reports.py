@@ -31,12 +31,12 @@ FRESHNESS = """
          WHEN f.state = 'known' AND p.version > 0 AND (SELECT max(o.silence) FROM domain_source o
                                                         WHERE o.domain_id = %(domain_id)s) IS NULL
          THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,  -- so it is inlined: a fifth of the time
-                             site_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.site_clock_at,
-                                      s.site_clock_ahead, p.last_good_at))
+                             activity_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.activity_at,
+                                      s.activity_ahead, p.last_good_at))
          WHEN f.state = 'known' AND p.version > 0
          THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,
-                             heard_gap(site_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.site_clock_at,
-                                                s.site_clock_ahead, p.last_good_at),
+                             heard_gap(activity_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.activity_at,
+                                                s.activity_ahead, p.last_good_at),
                                        p.signals,
                                        (SELECT array_agg(o.recall ORDER BY o.no) FROM domain_source o
                                          WHERE o.domain_id = %(domain_id)s),

@@ -44,7 +44,7 @@ class Candidate:
     cash: float = 0.0
     phase: float = 1.0
     gap: float = float("nan")
-    site_ahead: float = 0.0
+    activity_ahead: float = 0.0
     recall: float = 0.0
     ahead: float = 0.0
 
@@ -258,7 +258,7 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
             phase=[1.0] * 3,
             amount=[1.0] * 3,
             gap=[float("nan")] * 3,
-            site_ahead=[0.0] * 3,
+            activity_ahead=[0.0] * 3,
             signals=[()] * 3,
         )
     )
@@ -290,7 +290,7 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
             phase=[1.0] * count,
             amount=[1.0] * count,
             gap=[float("nan")] * count,
-            site_ahead=[0.0] * count,
+            activity_ahead=[0.0] * count,
             signals=[()] * count,
         )
     )
@@ -341,7 +341,7 @@ def test_a_head_without_pages_gives_none() -> None:
             phase=[],
             amount=[],
             gap=[],
-            site_ahead=[],
+            activity_ahead=[],
             signals=[],
         )
     )

@@ -285,3 +285,23 @@ def test_a_plan_expects_the_looks_that_signals_bring_and_no_others() -> None:
     assert usual == pytest.approx(float(due_gap(*page, **bounds)))
     assert dead == pytest.approx(2 * usual)
     assert lively < dead
+
+
+@pytest.mark.parametrize("ahead", [0.0, 1.0, 30.0, 1000.0])
+def test_no_signal_makes_a_visit_worth_less_than_it_is_without(ahead: float) -> None:
+    a, b, unseen, most = 0.8, 2.0, 20.0, 60.0  # a page that may well change too often
+
+    with_it = values_heard(a, b, 1.0, unseen + ahead, ahead=ahead, most=most)
+
+    assert with_it >= values(a, b, 1.0, unseen)
+    assert with_it <= max(values(a, b, 1.0, unseen), first_values(a + 1, b, 1.0, most)) + (ahead == 0) * 1e9
+
+
+def test_a_source_that_misses_nothing_is_taken_for_one_in_the_end() -> None:
+    """What is usual of sources is forgotten like old visits: it would keep the report too modest for good."""
+    record = NEVER_HEARD
+    for n in range(1500):
+        changed = n % 4 == 0
+        record = record_after(record, believed=Belief(5.0, 100.0), gap_days=5.0, signals=int(changed), changed=changed)
+
+    assert record.estimate.recall > 0.95

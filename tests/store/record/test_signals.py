@@ -8,7 +8,7 @@ import pytest
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import ChangeSignal, SiteClock, chance_fresh, heard_days, heard_from
+from crawler.core.freshness import ChangeSignal, SiteActivity, chance_fresh, heard_days, heard_from
 from crawler.core.http import Authority, Url
 from crawler.errors import BadInput
 from crawler.store import domains, record, report
@@ -192,19 +192,19 @@ async def test_a_source_that_has_proved_itself_lets_silent_pages_wait_longer(db:
 
 
 @pytest.mark.parametrize("since", [-5.0, 0.0, 3.0, 10.0, 17.5, 20.0, 29.0, 30.0, 40.0])
-async def test_the_database_reads_the_clock_of_a_site_as_core_does(db: Database, since: float) -> None:
-    clock = SiteClock(at=tuple(START + n * DAY for n in (0, 10, 20, 30)), ahead=(0.0, -4.0, 25.0, 24.5))
+async def test_the_database_reads_the_activity_of_a_site_as_core_does(db: Database, since: float) -> None:
+    activity = SiteActivity(at=tuple(START + n * DAY for n in (0, 10, 20, 30)), ahead=(0.0, -4.0, 25.0, 24.5))
 
     found = await figures(
-        db, "SELECT site_clock_ahead(%s, %s, %s)", list(clock.at), list(clock.ahead), START + since * DAY
+        db, "SELECT activity_ahead(%s, %s, %s)", list(activity.at), list(activity.ahead), START + since * DAY
     )
 
-    assert found == [(pytest.approx(clock.ahead_since(START + since * DAY)),)]
+    assert found == [(pytest.approx(activity.ahead_since(START + since * DAY)),)]
 
 
-async def test_a_page_ages_by_the_clock_of_its_site(db: Database) -> None:
+async def test_a_page_ages_by_the_activity_of_its_site(db: Database) -> None:
     at = [START, START + 10 * DAY]
-    gaps = "SELECT site_gap(%s, %s, %s, %s), site_gap(%s, %s, '{}', %s)"
+    gaps = "SELECT activity_gap(%s, %s, %s, %s), activity_gap(%s, %s, '{}', %s)"
 
     found = await figures(db, gaps, at[1], at, [0.0, 20.0], START + 5 * DAY, at[1], [], START + 5 * DAY)
 

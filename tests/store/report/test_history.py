@@ -25,11 +25,11 @@ async def test_now_is_what_the_report_says(db: Database, domain: Domain) -> None
         assert found.freshness_plain == pytest.approx(said.freshness_plain, abs=1e-6)
 
 
-async def test_both_go_by_the_clock_of_the_site(db: Database, domain: Domain) -> None:
+async def test_both_go_by_the_activity_of_the_site(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     at = START + 10 * DAY
     (by_calendar,) = await report.freshness_over_time(db, domain, instants=[at])
-    leapt = "UPDATE domain_state SET site_clock_at = %s, site_clock_ahead = %s WHERE domain_id = %s"
+    leapt = "UPDATE domain_state SET activity_at = %s, activity_ahead = %s WHERE domain_id = %s"
     values = ([START, START + 5 * DAY, START + 6 * DAY], [0.0, 0.0, 30.0], domain.id)
     async with db.transaction() as connection:
         await connection.execute(leapt, values)

@@ -114,7 +114,7 @@ def _shown_scripts(known: Explanation) -> str:
     return f"{said}; they add {counted(look.added_words, 'word')} and {counted(look.added_links, 'link')}"
 
 
-SHOWN_DAYS = 0.5  # by which the site's clock is not as the calendar
+SHOWN_DAYS = 0.5  # by which the site's activity is not as the calendar
 SHOWN_PAGES = 0.05  # that a change announces
 # What is told without being asked for; the rest is the figures behind it.
 PLAIN = frozenset(
@@ -125,12 +125,14 @@ PLAIN = frozenset(
 )
 
 
-def _shown_clock(page: PageFacts) -> str:
+def _shown_activity(page: PageFacts) -> str:
     """By how much the pages of its site have aged together since the last good look; nothing where as the calendar."""
-    if abs(page.site_ahead) < SHOWN_DAYS:
+    if abs(page.activity_ahead) < SHOWN_DAYS:
         return ""
-    faster = "faster" if page.site_ahead > 0 else "slower"
-    return f"{abs(page.site_ahead):.1f} days {faster} than the calendar since then, by what looks find at other pages"
+    more = "more" if page.activity_ahead > 0 else "less"
+    return (
+        f"{abs(page.activity_ahead):.1f} days {more} than the calendar since then, by what visits find at other pages"
+    )
 
 
 def _shown_announced(page: PageFacts) -> str:
@@ -161,7 +163,7 @@ def _facts(
         ("Belief", _shown_belief(page, known)),
         ("Fresh", _shown_freshness(page, known)),
         ("Signals", shown_signals(page, known) if page.version else ""),
-        ("Site's clock", _shown_clock(page)),
+        ("Site activity", _shown_activity(page)),
         ("Worth", _shown_worth(domain, known, page)),
         ("Rules", _shown_rules(domain, page)),
         ("Importance", _shown_importance(domain, page)),

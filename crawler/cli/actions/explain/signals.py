@@ -14,10 +14,10 @@ def heard_of_page(page: PageFacts, known: Explanation) -> Heard:
 
 
 def unseen_days(page: PageFacts, known: Explanation) -> float:
-    """The days since the last good look, by the site's clock; 0 without one."""
+    """The days since the last good look, in days of the site's activity; 0 without one."""
     if page.last_good_at is None:
         return 0.0
-    return max((known.at - page.last_good_at) / DAY + page.site_ahead, 0.0)
+    return max((known.at - page.last_good_at) / DAY + page.activity_ahead, 0.0)
 
 
 def recall_and_ahead(page: PageFacts, known: Explanation) -> tuple[float, float]:

@@ -122,7 +122,7 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
     weight = weight_of(_weighed_importance(page, said.weight * rules.score(page.url), terms))
     recall, ahead = recall_and_ahead(page, known)
     bounds = {"least": 0.0, "most": FOREVER_DAYS, "recall": recall, "ahead": ahead}
-    days = float(due_gap(page.belief.a, page.belief.b, weight, terms.price, **bounds)) - page.site_ahead
+    days = float(due_gap(page.belief.a, page.belief.b, weight, terms.price, **bounds)) - page.activity_ahead
     if days >= terms.most / DAY:
         bound, by_rule, gap = Bound.MOST, said.most is not None, terms.most
     elif days <= terms.least / DAY:

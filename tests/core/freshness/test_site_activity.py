@@ -1,0 +1,124 @@
+"""Site activity: a change found today may have fallen on any day since the visit before; pages age by those days."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.freshness import EVEN, Findings, Floats, SiteActivity, activity_levels, activity_limits, site_activity
+from crawler.core.freshness.site_activity import PRIOR_CHANGES, ROUNDS
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def findings(*visits: tuple[float, float, bool], rate: float = 0.02, untold: float = 1.0) -> Findings:
+    """visits: the visit before, this one, and whether it found a change."""
+    since, at, changed = zip(*visits, strict=True)
+    return Findings(np.array(since), np.array(at), np.array(changed), np.full(len(visits), rate), untold)
+
+
+def in_turn(days: int, *, pages: int, burst: float) -> Findings:
+    """Pages visited every ten days, a tenth of them each day; all of them change at one instant and never else."""
+    last = dict.fromkeys(range(pages), 0.0)
+    found = []
+    for day in range(1, days):
+        for page in range(day % 10, pages, 10):
+            found.append((last[page], float(day), last[page] < burst <= day))
+            last[page] = float(day)
+    return findings(*found)
+
+
+def test_pages_age_by_the_day_on_which_all_changed_and_those_seen_since_do_not() -> None:
+    found = site_activity(in_turn(40, pages=100, burst=25.5), [START + n * DAY for n in range(41)])
+    days = np.diff(found.ahead) + 1
+
+    assert days.argmax() == 25
+    assert days[25] > 8
+    assert days[:20].max() < 1
+    assert found.ahead_since(START + 25 * DAY) - found.ahead_since(START + 26 * DAY) > 7
+    assert found.ahead_since(START + 30 * DAY) < 0
+
+
+def test_a_change_found_late_is_shared_among_the_days_in_which_it_can_have_fallen() -> None:
+    """Two pages that changed within ten and four days say that it was in the days that both have in common."""
+    levels = activity_levels(findings((0, 10, True), (6, 10, True), (0, 6, False)), np.arange(11.0))
+
+    assert levels[6:].min() > levels[:6].max()
+    assert levels[6:] == pytest.approx(levels[6])
+
+
+def test_where_pages_change_each_for_itself_activity_stays_near_one() -> None:
+    rng = np.random.default_rng(5)
+    rates, last, visits = rng.gamma(2.0, 0.02, 400), np.zeros(400), []
+    for day in range(1, 120):
+        for page in range(day % 10, 400, 10):
+            visits.append((last[page], float(day), rng.random() > np.exp(-rates[page] * (day - last[page])), page))
+            last[page] = day
+    since, at, changed, of_page = (np.array(column) for column in zip(*visits, strict=True))
+
+    levels = activity_levels(Findings(since, at, changed, rates[of_page]), np.arange(121.0))
+
+    assert levels.std() < 0.35
+    assert np.abs(np.cumsum(levels - 1)).max() < 4  # days
+
+
+def test_nothing_is_learned_of_changes_that_a_source_tells() -> None:
+    found = in_turn(40, pages=100, burst=25.5)
+
+    told = Findings(found.since, found.at, found.changed, found.rate, untold=0.0)
+
+    assert activity_levels(told, np.arange(41.0)) == pytest.approx(np.ones(40))
+
+
+def plainly(found: Findings, days: int) -> Floats:
+    """Expectation maximization as it is written in books, with one hazard for each visit and day."""
+    first = np.arange(days)
+    overlap = np.minimum(found.at[:, None], first + 1) - np.maximum(found.since[:, None], first)
+    overlap = np.clip(overlap, 0, None)
+    exposure, level = found.rate[:, None] * overlap, np.ones(days)
+    earlier = found.rate * np.maximum(-found.since, 0.0)
+    for _ in range(ROUNDS):
+        hazard = exposure * level
+        some = -np.expm1(-(hazard.sum(1) + earlier))[:, None]
+        changes = np.where(found.changed[:, None], hazard / some, 0.0)
+        level = (PRIOR_CHANGES + changes.sum(0)) / (PRIOR_CHANGES + exposure.sum(0))
+    return np.asarray(level / level.mean())
+
+
+VISIT = st.tuples(st.floats(-5, 19.9), st.floats(0.05, 12), st.booleans(), st.floats(0.001, 2))
+
+
+@given(st.lists(VISIT, min_size=1, max_size=30))
+def test_the_sums_over_days_are_those_of_each_visit_and_day(visits: list[tuple[float, float, bool, float]]) -> None:
+    since, gap, changed, rate = (np.array(column) for column in zip(*visits, strict=True))
+    found = Findings(since, np.clip(since + gap, 1e-3, 20.0), changed, rate)
+
+    levels = activity_levels(found, np.arange(21.0))
+
+    assert levels == pytest.approx(plainly(found, 20), rel=1e-6)
+    assert levels.min() > 0
+    assert levels.mean() == pytest.approx(1.0)
+
+
+def test_days_begin_at_midnight_and_the_last_ends_now() -> None:
+    limits = activity_limits(START + timedelta(hours=7), START + timedelta(days=2, hours=5))
+    recent = activity_limits(START, START + 400 * DAY)
+
+    assert limits == [START, START + DAY, START + 2 * DAY, START + timedelta(days=2, hours=5)]
+    assert (recent[0], recent[-1], len(recent)) == (START + 280 * DAY, START + 400 * DAY, 121)
+
+
+def test_a_site_without_visits_ages_by_the_calendar() -> None:
+    assert site_activity(findings((0, 1, False)), [START]) == EVEN
+    assert EVEN.ahead_since(START) == 0.0
+
+
+def test_activity_has_moved_where_some_page_is_a_day_older_by_it() -> None:
+    limits = tuple(START + n * DAY for n in range(3))
+
+    assert not EVEN.has_moved(SiteActivity(limits, (0.0, 0.9, 0.0)))
+    assert EVEN.has_moved(SiteActivity(limits, (0.0, 1.1, 0.0)))
+    assert SiteActivity(limits, (0.0, -1.1, 0.0)).has_moved(EVEN)

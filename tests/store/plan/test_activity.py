@@ -1,0 +1,103 @@
+"""The activity of a site, as the plan learns it: from visits of months, packed or not, a few times a day."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from crawler.core.domain import Domain
+from crawler.core.freshness import SiteActivity
+from crawler.core.http import PageKey
+from crawler.store import plan
+from crawler.store.database import Database
+from crawler.store.partitions import ensure_visit_partition
+from tests.store.conftest import START
+from tests.store.populated import Bulk, add, fetched
+from tests.store.retention.test_visits import pack_all
+
+DAY = timedelta(days=1)
+VISIT = """
+    INSERT INTO visit (domain_id, key, at, answer, change, rung, conditional, requests)
+    SELECT %s, x.key, %s, 'fetched', %s, 'text', false, 1 FROM unnest(%s::bytea[]) AS x(key) RETURNING 1
+"""
+LAST = "UPDATE domain_state SET last_visit_at = greatest(last_visit_at, %s) RETURNING 1"
+POSTED = "SELECT count(*) FROM inbox WHERE kind = 'reprice'"
+
+
+async def visits(
+    db: Database, domain: Domain, keys: Sequence[PageKey], days: Sequence[float], *, changed: float = -1
+) -> datetime:
+    """Visit these pages on these days; each finds them changed on one day. Returns the time of the last."""
+    for day in days:
+        change = "first" if day == days[0] else "changed" if day == changed else "same"
+        await fetched(db, VISIT, domain.id, START + day * DAY, change, list(keys))
+    await fetched(db, LAST, START + days[-1] * DAY)
+    return START + days[-1] * DAY
+
+
+async def learned(db: Database, domain: Domain, *, at: datetime) -> SiteActivity:
+    await plan.learn_activity(db, domain, at=at)
+    ((limits, ahead),) = await fetched(db, "SELECT activity_at, activity_ahead FROM domain_state")
+    return SiteActivity(tuple(limits), tuple(ahead))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def keys(db: Database, domain: Domain) -> list[PageKey]:
+    """Forty pages that change once in fifty days, as far as anybody knows."""
+    return await add(db, domain, Bulk(40, a=1.0, b=65.0), at=START)
+
+
+async def burst(db: Database, domain: Domain, keys: list[PageKey]) -> datetime:
+    """Half of the pages are visited on even days, the others on odd ones; all change in the night to day 21."""
+    await ensure_visit_partition(db, at=START)
+    await visits(db, domain, keys[::2], range(0, 26, 2), changed=22)
+    return await visits(db, domain, keys[1::2], range(1, 27, 2), changed=21)
+
+
+async def test_pages_that_were_not_seen_since_all_changed_have_aged_most(
+    db: Database, domain: Domain, keys: list[PageKey]
+) -> None:
+    at = await burst(db, domain, keys)
+
+    found = await learned(db, domain, at=at + timedelta(hours=1))
+
+    assert (found.at[0], found.at[-1]) == (START.replace(hour=0), at + timedelta(hours=1))
+    assert found.ahead_since(START + 20.2 * DAY) > found.ahead_since(START + 21.2 * DAY) + 1
+    assert await fetched(db, POSTED) == [(1,)], "pages that wait are scored again"
+
+
+async def test_packed_visits_say_the_same(db: Database, domain: Domain, keys: list[PageKey]) -> None:
+    at = await burst(db, domain, keys)
+    plainly = await learned(db, domain, at=at)
+    await fetched(db, "UPDATE domain_state SET activity_at = '{}', activity_ahead = '{}' RETURNING 1")
+
+    assert await pack_all(db, domain, most=10_000) > 300
+    assert (await learned(db, domain, at=at)).ahead == pytest.approx(plainly.ahead)
+
+
+async def test_months_are_read_a_few_times_a_day(db: Database, domain: Domain, keys: list[PageKey]) -> None:
+    at = await burst(db, domain, keys)
+    hours = [await learned(db, domain, at=at + timedelta(hours=hour)) for hour in range(12)]
+
+    assert {each.at[-1] - at for each in hours} == {timedelta(0), timedelta(hours=6)}
+    assert await fetched(db, POSTED) == [(1,)], "it has moved once"
+
+
+async def test_a_page_that_follows_another_says_nothing(db: Database, domain: Domain, keys: list[PageKey]) -> None:
+    await visits(db, domain, keys[:20], range(0, 30, 5))
+    at = await visits(db, domain, keys[20:], range(0, 30, 5), changed=20)
+    apart = await learned(db, domain, at=at)
+    await fetched(db, "UPDATE page SET leader = %s WHERE key = ANY(%s) RETURNING 1", keys[0], keys[20:])
+
+    following = await learned(db, domain, at=at + DAY)
+
+    assert max(map(abs, apart.ahead)) > 1
+    assert max(map(abs, following.ahead)) < 0.5
+
+
+async def test_a_site_without_a_second_visit_ages_by_the_calendar(
+    db: Database, domain: Domain, keys: list[PageKey]
+) -> None:
+    at = await visits(db, domain, keys, [0])
+
+    assert await learned(db, domain, at=at + DAY) == SiteActivity()
