@@ -78,7 +78,14 @@ def _groups(same: Sequence[Twin]) -> Iterator[list[Twin]]:
     yield from by_stem.values()
 
 
-def rests_until(now: datetime, *, due_at: datetime, longest: timedelta, is_copy: bool = False) -> datetime:
-    """The instant at which a follower is tested next, never before due_at. due_at: of the page by itself."""
-    rest = max(RARER * (due_at - now), TEST_COPY_AFTER) if is_copy else RARER * (due_at - now)
+def rests_until(
+    now: datetime, *, due_at: datetime, longest: timedelta, is_copy: bool = False, rested: timedelta = timedelta(0)
+) -> datetime:
+    """Return when a follower is tested next, never before due_at: for a copy that passed, twice as long as it rested.
+
+    due_at: of the page by itself.  rested: since the visit before the test.
+    """
+    rest = RARER * (due_at - now)
+    if is_copy:
+        rest = max(rest, TEST_COPY_AFTER, 2 * rested)
     return max(due_at, now + min(rest, longest))

@@ -231,9 +231,19 @@ def _body(
             texts.append(text)
         elif kind == BREAK_ID:
             yield from _flushed(current, texts, pointers)
-        elif kind in _POINTING and blocks.of(node).seen:
+        elif kind in _POINTING and blocks.of(node).seen and not _is_empty(node):
             pointers += _pointer_blocks(node, blocks.of(node), base)
     yield from _flushed(current, texts, pointers)
+
+
+def _is_empty(node: LexborNode) -> bool:
+    """Whether a link has nothing that a reader could see or hear: no text, no image, no label."""
+    child = node.child
+    while child is not None and child.tag_id == TEXT_ID and not text_of(child).strip():
+        child = child.next
+    if child is not None or node.tag == "img":
+        return False
+    return not any(node.attrs.get(name) for name in ("aria-label", "title"))
 
 
 def _flushed(block: _OpenBlock, texts: list[str], pointers: list[Block]) -> Iterator[Block]:

@@ -75,11 +75,13 @@ def test_a_page_has_one_leader_where_its_stem_and_its_text_are_those_of_others()
     assert sorted(found) == [(2, 1), (2, 3), (5, 4)]
 
 
-def test_a_copy_is_tested_once_a_month_at_most() -> None:
-    def rest(days: int, most: int = 100) -> timedelta:
-        return rests_until(NOON, due_at=NOON + days * DAY, longest=most * DAY, is_copy=True) - NOON
+def test_a_copy_is_tested_once_a_month_at_most_and_half_as_often_after_each_test() -> None:
+    def rest(days: int, most: int = 100, rested: int = 0) -> timedelta:
+        due_at = NOON + days * DAY
+        return rests_until(NOON, due_at=due_at, longest=most * DAY, is_copy=True, rested=rested * DAY) - NOON
 
     assert (rest(1), rest(10), rest(1, most=3)) == (TEST_COPY_AFTER, RARER * 10 * DAY, 3 * DAY)
+    assert (rest(1, rested=30), rest(1, rested=60), rest(1, rested=2)) == (60 * DAY, 100 * DAY, TEST_COPY_AFTER)
 
 
 def test_the_root_of_a_site_has_the_stem_of_its_index_and_keeps_its_name() -> None:

@@ -37,6 +37,7 @@ def test_a_page_is_read_block_by_block_in_its_order() -> None:
         "<div hidden>one</div>",
         "<div style='display: none'>one</div>",
         "<div hidden><p><b>one</b></p><a href=/b>two</a><img src=c.png></div>",
+        "<ul><li> <a href=/b class=next> </a> </li></ul>",
         "<!-- one -->",
     ],
 )
@@ -79,6 +80,10 @@ def test_other_classes_and_other_elements_are_other_places() -> None:
 
 
 def test_a_link_within_the_page_leads_nowhere_and_one_that_is_no_url_is_left_out() -> None:
+    assert texts(blocks("<a href=/b aria-label=Next></a><a href=/c><i></i></a>"), BlockKind.LINK) == [
+        "https://example.com/b",
+        "https://example.com/c",
+    ]
     assert texts(blocks("<a href='#top'>up</a><a href='http://['>x</a><a>y</a><a href=''>z</a>"), BlockKind.LINK) == []
 
 
