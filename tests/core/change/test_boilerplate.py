@@ -13,7 +13,7 @@ OWN = ("the first page says so", "another subject on the second", "a third matte
 
 
 def shown(n: int, *, menu: str = "Home Docs", foot: str = "All rights kept", own: str = "") -> str:
-    return PAGE.format(menu=menu, foot=foot, own=own or OWN[n])
+    return PAGE.format(menu=menu, foot=foot, own=own or OWN[n % len(OWN)])
 
 
 def met(n: int) -> PageKey:
@@ -36,6 +36,28 @@ def test_a_menu_that_was_edited_on_all_pages_is_no_news_of_any_after_three() -> 
     ]
 
     assert found == [True, True, False, False, False]
+
+
+def test_a_menu_of_one_language_among_many_pages_of_another_is_no_news_after_three_pages() -> None:
+    domain = known_domain(20)
+    for n in range(5):
+        domain.first(shown(n, menu="Accueil Documents"), path=f"fr/{n}")
+    edited = [(shown(n, menu="Accueil Documents"), shown(n, menu="Accueil Boutique")) for n in range(5)]
+
+    found = [bool(domain.look(was, now, now, path=f"fr/{n}")) for n, (was, now) in enumerate(edited)]
+
+    assert found == [True, True, False, False, False]
+
+
+def test_a_page_of_the_old_menu_has_no_news_however_many_blocks_were_met_since() -> None:
+    domain = known_domain()
+    for n in range(4):
+        domain.look(shown(n), shown(n, menu="Home Shop"), path=str(n))
+    for n in range(10):
+        words = "".join(f"<p>line {n * MOST_COUNTED // 4 + m} of another page" for m in range(MOST_COUNTED // 4))
+        domain.first(shown(0, menu="Home Shop", own=words), path=f"long/{n}")
+
+    assert not domain.look(shown(4), shown(4, menu="Home Shop"), path="4")
 
 
 def test_news_of_a_page_is_reported_while_the_boilerplate_changes_around_it() -> None:
