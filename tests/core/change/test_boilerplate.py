@@ -44,7 +44,10 @@ def test_a_menu_of_one_language_among_many_pages_of_another_is_no_news_after_thr
         domain.first(shown(n, menu="Accueil Documents"), path=f"fr/{n}")
     edited = [(shown(n, menu="Accueil Documents"), shown(n, menu="Accueil Boutique")) for n in range(5)]
 
-    found = [bool(domain.look(was, now, now, path=f"fr/{n}")) for n, (was, now) in enumerate(edited)]
+    found = []
+    for n, (was, now) in enumerate(edited):
+        found.append(bool(domain.look(was, now, now, path=f"fr/{n}")))
+        domain.look(shown(n), shown(n, own=f"other words {n}"), path=str(n))
 
     assert found == [True, True, False, False, False]
 
@@ -53,9 +56,11 @@ def test_a_page_of_the_old_menu_has_no_news_however_many_blocks_were_met_since()
     domain = known_domain()
     for n in range(4):
         domain.look(shown(n), shown(n, menu="Home Shop"), path=str(n))
-    for n in range(10):
-        words = "".join(f"<p>line {n * MOST_COUNTED // 4 + m} of another page" for m in range(MOST_COUNTED // 4))
+    for n in range(60):  # each line is on three pages, and on few of those that are visited meanwhile; then on one
+        first = 160 * (n % 12 if n < 36 else n)
+        words = "".join(f"<p>line {first + m}" for m in range(160))
         domain.first(shown(0, menu="Home Shop", own=words), path=f"long/{n}")
+    assert len(domain.mask.boilerplate.counts) == MOST_COUNTED
 
     assert not domain.look(shown(4), shown(4, menu="Home Shop"), path="4")
 
