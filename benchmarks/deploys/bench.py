@@ -1,7 +1,7 @@
 """Freshness of a statically built site by its pages' own text, beside visiting all pages in turn with as many requests.
 
 The real crawl looks at a real server on a virtual clock: a few shifts over which the day's budget is spread, and a plan
-after each. Each change counts alike. Beside it the same crawl without the site's clock.
+after each. Each change counts alike. Beside it the same crawl without the site's activity.
 """
 
 import argparse
@@ -73,7 +73,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A history crawled twice. deaf: the crawl without the site's clock."""
+    """A history crawled twice. deaf: the crawl without the site's activity."""
 
     history: str
     seed: int

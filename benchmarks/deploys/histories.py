@@ -2,8 +2,8 @@
 
 Two are real, of documentations in released archives: which release changed how many paragraphs of each page's own text.
 pytest.json has the sources in 123 releases of pytest, sqlalchemy.json the HTML pages in 76 releases of SQLAlchemy, each
-the newest of its day. The site's clock was made by the first; the second is held out, and nothing is tuned on it.
-Made ones are drawn, deploys in bursts of edits of one section or of all.
+the newest of its day. How a site's activity is learned was tried on the first; the second is held out, and nothing is
+tuned on it. Made ones are drawn, deploys in bursts of edits of one section or of all.
 """
 
 import json

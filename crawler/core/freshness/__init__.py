@@ -122,7 +122,6 @@ from crawler.core.freshness.site_activity import (
     Findings,
     SiteActivity,
     activity_levels,
-    activity_limits,
     site_activity,
 )
 from crawler.core.freshness.site_kind import ALL_KINDS, NO_KIND, KindPrior, site_kind
@@ -185,7 +184,6 @@ __all__ = [
     "UsualAmount",
     "Wanted",
     "activity_levels",
-    "activity_limits",
     "aged_before_look",
     "amount_factor",
     "amount_of",

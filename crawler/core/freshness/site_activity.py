@@ -27,7 +27,6 @@ PRIOR_CHANGES = 1.0  # weight of "the activity is 1" on each day, in expected ch
 ROUNDS = 6  # of expectation maximization; twenty change no level by more than a few hundredths
 MOVED_DAYS = 1.0  # of age that another activity gives to some page, so that pages that wait should be scored again
 LEAST_HAZARD = 1e-9
-LEAST_LIMITS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +106,20 @@ def _spread(since: Floats, at: Floats, weight: Floats, spans: int) -> Floats:
     return covered[:spans]
 
 
-def site_activity(found: Findings, limits: Sequence[datetime]) -> SiteActivity:
-    """Return the activity between ascending limits. found: its times are days since the first of them."""
-    if len(limits) < LEAST_LIMITS:
+def site_activity(
+    visits: Sequence[tuple[datetime, datetime, bool, float]], *, at: datetime, untold: float = 1.0
+) -> SiteActivity:
+    """Return the activity of a site up to `at`, by midnights (UTC); EVEN without visits.
+
+    visits: the time of the visit before and of this one, whether it found a change, and the page's rate per day.
+    untold: see Findings.
+    """
+    if not visits:
         return EVEN
-    days = np.array([(limit - limits[0]) / DAY for limit in limits])
+    since, seen, changed, rate = zip(*visits, strict=True)
+    limits = activity_limits(min(since), at)
+    before, after, days = (np.array([(each - limits[0]) / DAY for each in times]) for times in (since, seen, limits))
+    found = Findings(before, after, np.array(changed), np.array(rate), untold)
     ahead = np.cumsum((activity_levels(found, days) - 1.0) * np.diff(days))
     return SiteActivity(tuple(limits), (0.0, *ahead.tolist()))
 

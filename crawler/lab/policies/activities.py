@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from crawler.core.freshness import REMEMBERED, Findings, activity_levels
-from crawler.core.freshness.belief import DAY
+from crawler.core.freshness import DAY, REMEMBERED, Findings, activity_levels
 from crawler.lab.policies.policy import LookBatch
 from crawler.lab.worlds.world import Flags, Floats, Ints
 

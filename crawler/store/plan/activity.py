@@ -1,14 +1,10 @@
 """The activity of each site: learned by the plan from what the visits of the last months found."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from math import ceil
 
-import numpy as np
-from psycopg.rows import TupleRow
-
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, REMEMBERED, Findings, SiteActivity, activity_limits, site_activity
+from crawler.core.freshness import REMEMBERED, SiteActivity, site_activity
 from crawler.store.database import BY_KEY, Database
 from crawler.store.domains import post_reprice
 from crawler.store.plan.samples import slice_of
@@ -70,16 +66,8 @@ async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
         rows = await cursor.fetchall()
         if not rows:
             return
-        found = _activity(rows, untold=untold, at=at)
+        found = site_activity(rows, at=at, untold=untold)
         written = {"limits": list(found.at), "ahead": list(found.ahead)}
         await connection.execute(WRITE, values | written)
         if found.has_moved(SiteActivity(tuple(limits), tuple(ahead))):
             await post_reprice(connection, domain.id, at=at)
-
-
-def _activity(rows: Sequence[TupleRow], *, untold: float, at: datetime) -> SiteActivity:
-    """Return the activity that rows of FINDINGS speak of."""
-    before, seen, changed, rate = zip(*rows, strict=True)
-    limits = activity_limits(min(before), at)
-    since, days = (np.array([(each - limits[0]) / DAY for each in instants]) for instants in (before, seen))
-    return site_activity(Findings(since, days, np.array(changed), np.array(rate), untold), limits)

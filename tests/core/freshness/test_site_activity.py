@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness import EVEN, Findings, Floats, SiteActivity, activity_levels, activity_limits, site_activity
-from crawler.core.freshness.site_activity import PRIOR_CHANGES, ROUNDS
+from crawler.core.freshness import EVEN, Findings, Floats, SiteActivity, activity_levels, site_activity
+from crawler.core.freshness.site_activity import PRIOR_CHANGES, ROUNDS, activity_limits
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -32,7 +32,10 @@ def in_turn(days: int, *, pages: int, burst: float) -> Findings:
 
 
 def test_pages_age_by_the_day_on_which_all_changed_and_those_seen_since_do_not() -> None:
-    found = site_activity(in_turn(40, pages=100, burst=25.5), [START + n * DAY for n in range(41)])
+    burst = in_turn(40, pages=100, burst=25.5)
+    times = ((START + since * DAY, START + at * DAY) for since, at in zip(burst.since, burst.at, strict=True))
+    visits = [(*each, bool(changed), 0.02) for each, changed in zip(times, burst.changed, strict=True)]
+    found = site_activity(visits, at=START + 40 * DAY)
     days = np.diff(found.ahead) + 1
 
     assert days.argmax() == 25
@@ -112,7 +115,7 @@ def test_days_begin_at_midnight_and_the_last_ends_now() -> None:
 
 
 def test_a_site_without_visits_ages_by_the_calendar() -> None:
-    assert site_activity(findings((0, 1, False)), [START]) == EVEN
+    assert site_activity([], at=START) == EVEN
     assert EVEN.ahead_since(START) == 0.0
 
 
