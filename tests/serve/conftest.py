@@ -126,7 +126,7 @@ def served(database_url: str, home: Path) -> Iterator[Visitor]:
         server.send_signal(signal.SIGTERM)
         _, complaint = server.communicate(timeout=PATIENCE_S)
         assert "Traceback" not in complaint, complaint
-        assert server.returncode in {0, 128 + signal.SIGTERM}
+        assert server.returncode in {0, 128 + signal.SIGTERM}, complaint
 
 
 @pytest.fixture
