@@ -86,7 +86,7 @@ class Frontier(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
         CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
-        CheckConstraint("wanted BETWEEN 0 AND 6", name="frontier_wanted"),
+        CheckConstraint("wanted BETWEEN 0 AND 8", name="frontier_wanted"),
         Index(
             "frontier_discovery",
             "domain_id",
@@ -117,7 +117,8 @@ class Frontier(SQLModel, table=True):
     # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample,
     # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others,
     # 5 to confirm a first 404: before all others once it is due,
-    # 6 since it is stored without what its scripts write, and a browser should read it.
+    # 6 since it is stored without what its scripts write, and a browser should read it,
+    # 8 since a list names it, and it never was a page before.
     wanted: int = Field(sa_column=small(default="0"))
     section: int = Field(sa_column=small(default="0"))
 

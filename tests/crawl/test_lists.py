@@ -175,18 +175,41 @@ async def test_a_list_that_tells_something_is_asked_more_often_than_one_that_doe
     async with scripted(db, {"/": HOME, "/ships": SHIPS}) as (site, domain):
         site.pages["/robots.txt"] = robots(f"{domain.root}news.xml", f"{domain.root}old.xml")
         site.pages["/old.xml"] = sitemap("/ships")
-        for day in range(90):
-            if day % 2 == 0:
-                paths = [f"/{'abcdefghijklmnopqrstuvwxyz'[day % 26] * (1 + day // 26)}" for day in range(day + 1)]
+        paths: list[str] = []
+        for step in range(120):  # eight a day
+            if step % 2 == 0:
+                paths.append(f"/{'abcdefghijklmnopqrstuvwxyz'[step // 2 % 26] * (1 + step // 52)}")
                 site.pages["/news.xml"] = sitemap(*paths)
-                site.pages |= {path: site.pages.get(path, text(f"story {path} of the day")) for path in paths}
+                site.pages[paths[-1]] = text(f"story {paths[-1]} of the day")
             site.pages["/old.xml"] = Said(body=site.pages["/old.xml"].body + "<!-- today -->")
-            await site.crawl(db, at=START + day * DAY)
+            await site.crawl(db, at=START + step * DAY / 8)
         asked = [path for path, _ in site.asked]
         found = await lists(db, domain)
         assert found["/news.xml"]["told"] > 10
         assert found["/old.xml"]["told"] <= 1
-        assert asked.count("/news.xml") > 3 * asked.count("/old.xml")
+        assert asked.count("/news.xml") > 1.5 * asked.count("/old.xml")
+        assert asked.count("/old.xml") >= 13, "once in each of fifteen days"
+        await holds(db)
+
+
+async def test_a_link_that_led_nowhere_is_tried_again_once_a_sitemap_names_it(db: Database) -> None:
+    front = text("the front page of a harbour town", "/ships", "/island", "/light")
+    async with scripted(db, {"/": front, "/ships": SHIPS, "/maps.xml": sitemap("/ships")}) as (site, domain):
+        site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
+        for day in range(30):
+            await site.crawl(db, at=START + day * DAY)
+        site.pages |= {"/island": ISLAND, "/maps.xml": sitemap("/ships", "/island", "/light")}
+        site.asked.clear()
+
+        await site.crawl(db, at=START + 31 * DAY)
+        assert (await states(db, domain))["/island"] == "known"
+
+        for day in range(32, 47):
+            site.pages["/maps.xml"] = sitemap("/ships", "/island", "/light", f"/{day}")
+            await site.crawl(db, at=START + day * DAY)
+        asked = [path for path, _ in site.asked]
+        assert asked.count("/maps.xml") > 10
+        assert asked.count("/light") <= 3, "it is named every day, and never is there"
         await holds(db)
 
 

@@ -2,7 +2,7 @@
 
 A list is a page, with validators, a belief, a due time and cash. It changes where it tells something: pages that were
 not known, or changes of pages that are. Its weight is what a look that told anything has told of late, in pages of mean
-importance; so one that never tells anything is seldom asked, and one that lies is worth nothing.
+importance; one that never tells anything is asked once a day, and one that lies is worth nothing.
 """
 
 from collections.abc import Iterable, Iterator

@@ -341,10 +341,13 @@ def _terms(rows: list[CandidateRow], context: ScoringContext) -> list[Terms]:
             kind, otherwise = kinds[alike]
             if kind is RequestKind.HEAD and not context.is_head_worth_it(row.prior_no, body_bytes=row.received_bytes):
                 kind = otherwise
-        same = (row.prior_no, kind, has_rules and row.url)
+        is_list = row.is_list and row.version > 0
+        same = (row.prior_no, kind, is_list, has_rules and row.url)
         terms = known.get(same)
         if terms is None:
             prior = Belief(row.prior_a, row.prior_b)
-            terms = known[same] = context.terms(row.url, prior=prior, amount=row.group_amount, kind=kind)
+            terms = known[same] = context.terms(
+                row.url, prior=prior, amount=row.group_amount, kind=kind, is_list=is_list
+            )
         found.append(terms)
     return found

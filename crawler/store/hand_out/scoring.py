@@ -51,6 +51,8 @@ from crawler.store.columns import costs_from
 from crawler.store.database import Connection
 from crawler.store.learned import Trusts, sources_of, trusts_of
 
+LONGEST_LIST = timedelta(hours=22)  # so that a daily run visits each, though one may begin earlier than the last
+LIST_SHARE = 0.03  # of a budget, for visits of lists that nothing but LONGEST_LIST asks for
 CONTEXT = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.drift, s.tracked,
            s.activity_at, s.activity_ahead, d.bytes_per_day, l.price_request,
@@ -61,6 +63,7 @@ CONTEXT = """
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
            (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages,
+           (SELECT count(*) FROM url_list WHERE domain_id = %(domain_id)s) AS lists,
            (SELECT coalesce(array_agg(no), '{}') FROM prior
              WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL) AS held_back
       FROM domain_state s
@@ -84,6 +87,7 @@ class ScoringContext:
     mean_amount: of a change, over the domain's pages.  revisit: when pages are looked at again.
     sources: what sources of signals are worth, by their numbers.
     activity: of the site, until it was last learned.
+    longest_list: between visits of a sitemap or a feed, which tell of new pages.
     uses_whole_budget: requests that no page is worth are made all the same (Defaults.fills_budgets).
     discovery_share, refresh_share: of the domain's requests, guaranteed to new pages and to revisits.
     """
@@ -111,6 +115,7 @@ class ScoringContext:
     revisit: RevisitPolicy = BY_PRICE
     sources: tuple[SourceWorth, ...] = ()
     activity: SiteActivity = EVEN
+    longest_list: timedelta = LONGEST_LIST
     uses_whole_budget: bool = False
 
     def usual_amount(self, group: float) -> UsualAmount | None:
@@ -155,10 +160,11 @@ class ScoringContext:
         was_useful = self.trust(group).of(Validator.HEAD).is_steady
         return was_useful and is_head_cheaper(price, self.costs, body_bytes=body_bytes)
 
-    def terms(self, url: Url, *, prior: Belief, amount: float, kind: RequestKind) -> Terms:
+    def terms(self, url: Url, *, prior: Belief, amount: float, kind: RequestKind, is_list: bool = False) -> Terms:
         """The terms of a page's next look: its price, intervals, prior, and the rules of its user."""
         said = self.rules.terms(url)
-        most = said.most or max(self.most, said.least or self.least)
+        longest = min(self.most, self.longest_list) if is_list else self.most
+        most = said.most or max(longest, said.least or self.least)
         return Terms(
             price=self.price.of(self.costs.of(kind)),
             least=min(said.least or self.least, most),
@@ -220,8 +226,14 @@ def _context(
         held_back=tuple(row["held_back"]),
         mean_amount=row["mean_amount"],
         revisit=policy_or_price(domain.settings.revisit, defaults.revisits),
+        longest_list=_longest_list(row),
         activity=SiteActivity(at=tuple(row["activity_at"]), ahead=tuple(row["activity_ahead"])),
     )
+
+
+def _longest_list(row: dict[str, Any]) -> timedelta:
+    """Return the longest time between visits of a list. All of them take at most LIST_SHARE of a budget by it."""
+    return LONGEST_LIST * max(1.0, row["lists"] / (LIST_SHARE * row["budget"]) if row["budget"] else 1.0)
 
 
 def _days(at: datetime) -> int:

@@ -50,6 +50,15 @@ ASK_FIRST = """
     UPDATE frontier SET wanted = %(wanted)s, due_at = NULL
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'new'
 """
+# A link that led nowhere may have been there before its page. One that a list names all the time, and that never leads
+# anywhere, is visited four times as often as others.
+TRY_AGAIN = """
+    UPDATE frontier f SET due_at = %(at)s, wanted = %(wanted)s
+      FROM page p
+     WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s) AND f.state = 'gone' AND f.wanted = 0
+       AND f.due_at > %(at)s AND p.domain_id = %(domain_id)s AND p.key = f.key AND p.version = 0
+       AND 4 * (%(at)s - p.last_look_at) >= least(f.due_at, p.last_look_at + interval '120 days') - p.last_look_at
+"""
 KNOWN_LISTS = "SELECT key FROM url_list WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)"
 COUNT_FEEDS = "SELECT count(*) FROM url_list WHERE domain_id = %(domain_id)s AND found_by = 'page'"
 PUT = """
@@ -151,6 +160,8 @@ async def admit_listed(
         lists = [listed.link.key for listed in chunk.links if listed.is_list and listed.link.key in books.positions]
         new_lists = await _name(connection, domain_id, lists, found_by=chunk.found_by, at=at)
         await _ask_first(connection, domain_id, new_lists[:FIRST_LISTS])
+        dead = {"domain_id": domain_id, "keys": [listed.link.key for listed in chunk.links], "at": at}
+        await connection.execute(TRY_AGAIN, dead | {"wanted": Wanted.BY_LIST.value})
         signals = await _compare_dates(connection, domain_id, chunk, at=at)
         if signals:
             await take_in(connection, lease, signals, at=at, defaults=defaults)

@@ -53,7 +53,7 @@ PAGE = f"""
            g.template, g.held_until IS NOT NULL AS is_template_held,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.withheld_since, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
-           p.received_bytes,
+           p.received_bytes, u.key IS NOT NULL AND p.version > 0 AS is_list,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.moved_to) AS moved_to,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.leader) AS leader,
            (SELECT count(*) FROM page t WHERE t.domain_id = %(domain_id)s AND t.leader = p.key) AS riders,
@@ -161,6 +161,7 @@ class PageFacts:
     leader: whose schedule it shares.  riders: how many share its own.
     signals: of change since its last good look, by the number of their source.
     activity_ahead: days by which the site's activity has gone ahead of the calendar since then.
+    is_list: it was read as a sitemap or a feed.
     outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
     """
 
@@ -209,6 +210,7 @@ class PageFacts:
     riders: int
     signals: tuple[int, ...]
     activity_ahead: float
+    is_list: bool
     title: str | None
     outlinks: int | None
     ahead: int | None
@@ -355,7 +357,9 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
 
 
 def _terms(page: PageFacts, context: ScoringContext) -> Terms:
-    return context.terms(page.url, prior=page.prior, amount=page.group_amount, kind=_kind(page, context))
+    return context.terms(
+        page.url, prior=page.prior, amount=page.group_amount, kind=_kind(page, context), is_list=page.is_list
+    )
 
 
 def _kind(page: PageFacts, context: ScoringContext) -> RequestKind:

@@ -220,6 +220,7 @@ WANTED_FOR = {
     Wanted.BY_AUDIT: "as one of a random sample that checks the reported freshness",
     Wanted.BY_LEADER: "since {leader} has changed, which said the same",
     Wanted.TO_CONFIRM: "since it answered 404, and only a second 404 shows that it is gone",
+    Wanted.BY_LIST: "since a sitemap or a feed names it, and it never was a page before",
     Wanted.TO_RENDER: "since it is stored without what its scripts write, and a browser should read it",
 }
 
