@@ -14,7 +14,7 @@ independent days is Kalbfleisch's, "Non-parametric Bayesian analysis of survival
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,6 +129,6 @@ def activity_limits(first: datetime, at: datetime) -> list[datetime]:
 
     first: when the first of the visits that are remembered was made.
     """
-    begin = max(first, at - REMEMBERED).replace(hour=0, minute=0, second=0, microsecond=0)
+    begin = max(first, at - REMEMBERED).astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     midnights = [begin + n * DAY for n in range(int((at - begin) / DAY) + 1)]
     return [each for each in midnights if each < at] + [at]

@@ -11,7 +11,6 @@ from crawler.store.plan.samples import slice_of
 
 LEARNED_EVERY = timedelta(hours=5)  # at least, so that an hourly plan reads the visits of months four times a day
 MAX_PAGES = 2000  # whose visits are read
-# Of a visit before the remembered ones nothing is said but when it was.
 DUE = """
     SELECT s.tracked, s.activity_at, s.activity_ahead,
            (SELECT 1 - coalesce(max(o.silence), 0) FROM domain_source o WHERE o.domain_id = %(domain_id)s)
@@ -20,6 +19,7 @@ DUE = """
        AND (cardinality(s.activity_at) = 0 OR s.activity_at[cardinality(s.activity_at)] NOT BETWEEN %(late)s AND %(at)s)
 """
 # A page that follows another one is visited when that one has changed, which says nothing of the days in between.
+# Visits before the remembered ones only say when the gaps of these began.
 FINDINGS = """
     WITH slice AS MATERIALIZED (
         SELECT p.key, (g.a + p.evidence_a) / (g.b + p.evidence_b) AS rate
