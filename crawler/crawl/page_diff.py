@@ -34,7 +34,7 @@ async def diff_versions(
     if not was or not now:
         return diff_texts(before.text, after.text, context=context)
     seen_before, seen_after = await _blocks(parser, before, whole=False), await _blocks(parser, after, whole=False)
-    mask = (await mask_of(db, domain.id)).for_page(after.url)
+    mask = await mask_of(db, domain.id)
     found = difference(seen_before, seen_after, mask.volatile)
     own = significant(found, mask, then=before.version.at, now=after.version.at)
     return diff_pages(was, now, context=context, news=own.blocks)

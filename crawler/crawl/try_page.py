@@ -204,7 +204,7 @@ class _Trial:
             lesson = Observation(target.key, parsed.blocks, now, second_fetches=later)
             if baseline is not None:
                 lesson = replace(lesson, before=baseline.blocks, then=baseline.at)
-            mask = update_mask(known.mask.for_page(target.url), lesson)
+            mask = update_mask(known.mask, lesson)
         return replace(seen, visit=visit, baseline=baseline, second_fetches=later, mask=mask)
 
     async def _known(self) -> Known | str:

@@ -40,7 +40,7 @@ class Domain:
     def first(self, markup: str, *, path: str = "a") -> None:
         """A page that was not known."""
         url = Url(f"https://example.com/{path}")
-        self.mask = update_mask(self.mask.for_page(url), Observation(key_of(url), blocks(markup, url=url), self.now))
+        self.mask = update_mask(self.mask, Observation(key_of(url), blocks(markup, url=url), self.now))
 
     def look(self, before: str, after: str, *again: str, path: str = "a", later: timedelta = DAY) -> Difference:
         """A look `later` than the last Snapshot, and what of it is significant. again: second fetches of the page."""
@@ -50,6 +50,5 @@ class Domain:
             return SAME
         second_fetches = tuple(blocks(each, url=url) for each in again)
         then = self.now - later
-        seen = Observation(key_of(url), new, self.now, old, then, second_fetches)
-        self.mask = update_mask(self.mask.for_page(url), seen)
+        self.mask = update_mask(self.mask, Observation(key_of(url), new, self.now, old, then, second_fetches))
         return significant(difference(old, new, self.mask.volatile), self.mask, then=then, now=self.now)

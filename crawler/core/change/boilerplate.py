@@ -5,7 +5,7 @@ same there. So a menu that is edited on all pages is one edit of the site and no
 on one page of fifty that say "in stock" is a change of that page, however often either is said.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from crawler.core.http import PageKey
@@ -42,28 +42,26 @@ class Boilerplate:
 
     counts: of blocks, by form_of.  looks: at pages that have a path, by path.
     turned: how many boilerplate blocks a path has had, one after the other; blocks side by side count as one.
-    section: a number for the part of the site whose page is looked at, 0 for none; not stored. There a block counts a
-    second time, by itself: a menu of the Chinese pages may stand on few pages of the site, and on all of its section.
     """
 
     counts: Mapping[int, BlockCount] = field(default_factory=dict)
     looks: Mapping[int, int] = field(default_factory=dict)
     turned: Mapping[int, int] = field(default_factory=dict)
-    section: int = 0
 
     def contains(self, form: int) -> bool:
         """Whether a block stands on nearly all pages now."""
-        return any(_is_boilerplate(count, self.looks) for count in self._counts_of(form))
+        return _is_boilerplate(self.counts.get(form), self.looks)
 
     def contained(self, form: int) -> bool:
         """Whether a block ever stood on nearly all pages."""
-        return any(count.was_boilerplate for count in self._counts_of(form))
+        count = self.counts.get(form)
+        return count is not None and count.was_boilerplate
 
     def has_dropped(self, form: int) -> bool:
         """Whether a block was boilerplate, and the last few pages with its path did not have it."""
-        return any(
-            count.was_boilerplate and self.looks.get(count.path, 0) - count.last >= ENOUGH_PAGES
-            for count in self._counts_of(form)
+        count = self.counts.get(form)
+        return (
+            count is not None and count.was_boilerplate and self.looks.get(count.path, 0) - count.last >= ENOUGH_PAGES
         )
 
     def turns(self, path: int) -> bool:
@@ -72,15 +70,8 @@ class Boilerplate:
 
     def turns_to(self, form: int) -> bool:
         """Whether a block is the current text of a path that `turns`: on SEVERAL_PAGES, and on nearly all since."""
-        return any(
-            _is_on(count, self.looks, pages=SEVERAL_PAGES) and self.turns(count.path) for count in self._counts_of(form)
-        )
-
-    def _counts_of(self, form: int) -> Iterator[BlockCount]:
-        """The counts of a block: on the whole site, and in the section."""
-        for own in {form, form ^ self.section}:
-            if own in self.counts:
-                yield self.counts[own]
+        count = self.counts.get(form)
+        return _is_on(count, self.looks, pages=SEVERAL_PAGES) and count is not None and self.turns(count.path)
 
 
 NO_BOILERPLATE = Boilerplate()
@@ -106,8 +97,6 @@ def _is_on(count: BlockCount | None, looks: Mapping[int, int], *, pages: int) ->
 def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[int, int]]) -> Boilerplate:
     """The boilerplate after one more look at a page. blocks: path and form of each block, in the page's order."""
     blocks = _blocks_to_count(boilerplate, blocks)
-    if boilerplate.section:
-        blocks = [*blocks, *((path ^ boilerplate.section, form ^ boilerplate.section) for path, form in blocks)]
     looks = dict(boilerplate.looks)
     for path in {path for path, _ in blocks}:
         looks[path] = looks.pop(path, 0) + 1
@@ -138,7 +127,7 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
         counts[form] = count
     if len(turned) > MOST_COUNTED:
         turned = {path: many for path, many in turned.items() if path in looks}
-    return Boilerplate(_trimmed(counts), looks, turned, boilerplate.section)
+    return Boilerplate(_trimmed(counts), looks, turned)
 
 
 def _follows(count: BlockCount, counts: Mapping[int, BlockCount]) -> bool:

@@ -1,12 +1,10 @@
 """The learned noise mask of a domain: what differs from fetch to fetch, and what is the site's, not a page's."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate
 from crawler.core.change.site_edits import NO_EDITS, Edits
 from crawler.core.change.variants import Variants
-from crawler.core.http import Url, language_part
-from crawler.core.page import number_of
 from crawler.core.volatile import NOTHING_VOLATILE, Volatile
 
 
@@ -25,12 +23,6 @@ class NoiseMask:
     looks: int = 0
     edits: Edits = NO_EDITS
     variants: Variants = field(default_factory=dict)
-
-    def for_page(self, url: Url) -> "NoiseMask":
-        """Return the mask for pages of the URL's language."""
-        language = language_part(url)
-        section = number_of(language) if language else 0
-        return replace(self, boilerplate=replace(self.boilerplate, section=section))
 
 
 NO_MASK = NoiseMask()

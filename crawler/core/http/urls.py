@@ -154,17 +154,6 @@ def path_and_query(url: Url) -> str:
     return url[url.index("/", 8) :]
 
 
-# A short folder, one of the first two, or a short ending of the name: /zh/a.html, /docs/pt-br/a, /a.html.fr, /a.ja.html
-_SHORT = r"([a-z]{2}(?:[-_][a-z]{2,4})?)"
-_LANGUAGE = re.compile(rf"\A/(?:[^/]+/)?{_SHORT}/|\.{_SHORT}(?:\.html?)?\Z", re.IGNORECASE)
-
-
-def language_part(url: Url) -> str:
-    """Return the part of a URL that seems to name a language, in lower case; empty without one."""
-    found = _LANGUAGE.search(path_and_query(url).partition("?")[0])
-    return (found[1] or found[2]).lower() if found else ""
-
-
 def host_of(authority: Authority) -> str:
     """The name or the IP literal (IPv6 without its brackets), without the port."""
     if authority.startswith("["):

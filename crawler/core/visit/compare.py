@@ -52,7 +52,7 @@ def compare(
     target: Target, parsed: Parsed, baseline: Baseline, *, now: datetime, known: Known, settled: bool = False
 ) -> Comparison:
     """Compare a page with its Baseline. settled: the mask is taken as it stands, and learns nothing."""
-    mask = known.mask.for_page(target.url)
+    mask = known.mask
     if settled:
         found = difference(baseline.blocks, parsed.blocks, mask.volatile)
     else:

@@ -16,7 +16,6 @@ from crawler.core.http import (
     from_user,
     host_of,
     key_of,
-    language_part,
     normalise,
     normalise_all,
     path_and_query,
@@ -116,23 +115,6 @@ def test_what_cannot_be_crawled_is_no_url(text: str) -> None:
 )
 def test_tracking_parameters_and_nothing_else_are_dropped(query: str, kept: str) -> None:
     assert normalise(f"http://example.com/a?{query}") == f"http://example.com/a{kept}"
-
-
-@pytest.mark.parametrize(
-    ("path", "language"),
-    [
-        ("/zh/a.html", "zh"),
-        ("/docs/pt-BR/a/b", "pt-br"),
-        ("/a.html.fr", "fr"),
-        ("/a.ja.html", "ja"),
-        ("/a/b/zh/c", ""),
-        ("/zh", ""),
-        ("/a.html?lang=fr", ""),
-        ("/", ""),
-    ],
-)
-def test_a_short_folder_or_ending_names_a_language(path: str, language: str) -> None:
-    assert language_part(Url(f"http://example.com{path}")) == language
 
 
 def test_capital_a_and_small_a_are_two_pages() -> None:
