@@ -26,7 +26,7 @@ from tests.ports import next_port
 
 PAGES, DAYS, BUDGET = 160, 42, 90
 LEARNT = 21  # days after which freshness is compared: rates are known by then as well as they can be
-ALLOWED = 0.03
+ALLOWED = 0.04  # some 12 of 430 changes go untold, and how visits fall into the days moves that by one or two
 # Sitemaps and feeds tell of changes, and what their word is worth is measured elsewhere (tests/demo).
 ALONE = QUICK.model_copy(update={"usual_lists": False, "pace": False})
 
