@@ -121,7 +121,7 @@ from crawler.core.freshness.site_activity import (
     REMEMBERED,
     Findings,
     SiteActivity,
-    activity_levels,
+    days_of_activity_ahead,
     site_activity,
 )
 from crawler.core.freshness.site_kind import ALL_KINDS, NO_KIND, KindPrior, site_kind
@@ -183,7 +183,6 @@ __all__ = [
     "Twin",
     "UsualAmount",
     "Wanted",
-    "activity_levels",
     "aged_before_look",
     "amount_factor",
     "amount_of",
@@ -203,6 +202,7 @@ __all__ = [
     "credible_interval",
     "credible_rates",
     "days_ahead",
+    "days_of_activity_ahead",
     "drift_of",
     "due_again",
     "due_gap",

@@ -94,6 +94,11 @@ def activity_levels(found: Findings, limits: Floats) -> Floats:
     return np.asarray(level * length.sum() / (level @ length))
 
 
+def days_of_activity_ahead(found: Findings, limits: Floats) -> Floats:
+    """Return the days by which activity is ahead of the calendar at each of the limits, since the first."""
+    return np.append(0.0, np.cumsum((activity_levels(found, limits) - 1.0) * np.diff(limits)))
+
+
 def _spread(since: Floats, at: Floats, weight: Floats, spans: int) -> Floats:
     """Return for each span of length 1 the sum of the weights, each times the part of the span that it covers."""
     first, last = since.astype(np.intp), at.astype(np.intp)
@@ -109,19 +114,18 @@ def _spread(since: Floats, at: Floats, weight: Floats, spans: int) -> Floats:
 def site_activity(
     visits: Sequence[tuple[datetime, datetime, bool, float]], *, at: datetime, untold: float = 1.0
 ) -> SiteActivity:
-    """Return the activity of a site up to `at`, by midnights (UTC); EVEN without visits.
+    """Return the activity of a site up to `at`, by midnights (UTC); without visits that of the calendar.
 
     visits: the time of the visit before and of this one, whether it found a change, and the page's rate per day.
     untold: see Findings.
     """
     if not visits:
-        return EVEN
+        return SiteActivity((at,), (0.0,))
     since, seen, changed, rate = zip(*visits, strict=True)
     limits = activity_limits(min(since), at)
     before, after, days = (np.array([(each - limits[0]) / DAY for each in times]) for times in (since, seen, limits))
     found = Findings(before, after, np.array(changed), np.array(rate), untold)
-    ahead = np.cumsum((activity_levels(found, days) - 1.0) * np.diff(days))
-    return SiteActivity(tuple(limits), (0.0, *ahead.tolist()))
+    return SiteActivity(tuple(limits), tuple(days_of_activity_ahead(found, days).tolist()))
 
 
 def activity_limits(first: datetime, at: datetime) -> list[datetime]:

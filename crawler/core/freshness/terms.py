@@ -22,8 +22,8 @@ class Wanted(IntEnum):
     BY_NAME = 4  # by a user who named this very page: it comes before all others
     TO_CONFIRM = 5  # a first 404 is to be confirmed: it comes before all others once it is due
     TO_RENDER = 6  # it is stored without what its scripts write, and a browser should read it
-    BY_LIST = 8  # it never was a page, and a sitemap or a feed names it
     BY_DEADLINE = 7  # its new content was withheld as long as may be, and this visit ends that; never stored
+    BY_LIST = 8  # it never was a page, and a sitemap or a feed names it
 
 
 REQUESTED = frozenset({Wanted.BY_USER, Wanted.BY_NAME})

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crawler.core.freshness import DAY, REMEMBERED, Findings, activity_levels
+from crawler.core.freshness import DAY, REMEMBERED, Findings, days_of_activity_ahead
 from crawler.lab.policies.policy import LookBatch
 from crawler.lab.worlds.world import Flags, Floats, Ints
 
@@ -42,5 +42,4 @@ class SiteActivities:
         for each in np.unique(host[page]):
             own = host[page] == each
             found = Findings(since[own], at[own], changed[own], rate[page[own]], untold[own])
-            ahead = np.cumsum((activity_levels(found, limits) - 1.0) * np.diff(limits))
-            self._curves[each] = limits, np.append(0.0, ahead)
+            self._curves[each] = limits, days_of_activity_ahead(found, limits)

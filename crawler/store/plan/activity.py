@@ -16,7 +16,8 @@ DUE = """
            (SELECT 1 - coalesce(max(o.silence), 0) FROM domain_source o WHERE o.domain_id = %(domain_id)s)
       FROM domain_state s
      WHERE s.domain_id = %(domain_id)s AND s.last_visit_at IS NOT NULL
-       AND (cardinality(s.activity_at) = 0 OR s.activity_at[cardinality(s.activity_at)] NOT BETWEEN %(late)s AND %(at)s)
+       AND (cardinality(s.activity_at) = 0
+            OR s.activity_at[cardinality(s.activity_at)] < least(s.last_visit_at, %(late)s))
 """
 # A page that follows another one is visited when that one has changed, which says nothing of the days in between.
 # Visits before the remembered ones only say when the gaps of these began.
@@ -49,7 +50,7 @@ WRITE = """
 
 
 async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
-    """Learn the activity of a site from visits before `at`, where that was not done for some hours.
+    """Learn the activity of a site from visits before `at`, where there are new ones and that was not done for hours.
 
     Pages that wait are scored again where it has moved. Of a large site the visits of a sample of pages are read.
     """
@@ -64,8 +65,6 @@ async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
         window = {"since": at - 2 * REMEMBERED, "remembered": at - REMEMBERED}
         cursor = await connection.execute(FINDINGS, values | window | slice_of(0, slices), binary=True)
         rows = await cursor.fetchall()
-        if not rows:
-            return
         found = site_activity(rows, at=at, untold=untold)
         written = {"limits": list(found.at), "ahead": list(found.ahead)}
         await connection.execute(WRITE, values | written)

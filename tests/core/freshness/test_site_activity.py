@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness import EVEN, Findings, Floats, SiteActivity, activity_levels, site_activity
-from crawler.core.freshness.site_activity import PRIOR_CHANGES, ROUNDS, activity_limits
+from crawler.core.freshness import EVEN, Findings, Floats, SiteActivity, site_activity
+from crawler.core.freshness.site_activity import PRIOR_CHANGES, ROUNDS, activity_levels, activity_limits
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -115,7 +115,7 @@ def test_days_begin_at_midnight_and_the_last_ends_now() -> None:
 
 
 def test_a_site_without_visits_ages_by_the_calendar() -> None:
-    assert site_activity([], at=START) == EVEN
+    assert site_activity([], at=START).ahead_since(START - DAY) == 0.0
     assert EVEN.ahead_since(START) == 0.0
 
 
