@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from statistics import fmean, median
 
 from crawler.core.change import Change
@@ -165,18 +166,23 @@ def discovery(history: SiteHistory, shown: Times, *, since: float, until: float)
 
 def deletion(history: SiteHistory, visits: Mapping[str, Sequence[Visit]], *, since: float, until: float) -> Delays:
     """Return how long deleted pages that were fetched are taken to be there."""
-    ended: defaultdict[str, list[float]] = defaultdict(list)
-    fetched = set()
+    found = _found_gone(history, visits, until=until)
+    gone = [history.pages[path] for path in found if since < history.pages[path].gone < until]
+    return _delays([(life.gone, min(found[life.path]), until) for life in gone])
+
+
+def _found_gone(
+    history: SiteHistory, visits: Mapping[str, Sequence[Visit]], *, until: float
+) -> Mapping[str, Sequence[float]]:
+    """Return by page that was visited when each of its URLs is found to be gone; `until` where it is not."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
     for url_path, seen in visits.items():
         path = history.page_of(url_path, until)
         if path is not None:
-            fetched.add(path)
-            at = history.pages[path].gone
-            ended[path] += [
-                visit.day for visit in seen if visit.change in {Change.GONE, Change.MOVED} and visit.day >= at
-            ]
-    gone = [history.pages[path] for path in fetched if since < history.pages[path].gone < until]
-    return _delays([(life.gone, min(ended[life.path], default=None), until) for life in gone])
+            gone = history.pages[path].gone
+            ends = (v.day for v in seen if v.change in {Change.GONE, Change.MOVED} and v.day >= gone)
+            found[path].append(min(ends, default=until))
+    return found
 
 
 def _delays(events: Sequence[tuple[float, float | None, float]]) -> Delays:
@@ -202,18 +208,20 @@ def verdicts(history: SiteHistory, visits: Mapping[str, Sequence[Visit]]) -> tup
 
 def report_error(history: SiteHistory, replay: Replay, shown: Times) -> float:
     """Return the mean absolute error of the reported freshness of the known pages, in means over weeks."""
+    found = _found_gone(history, replay.visits, until=inf)
+    ends = {path: max(of_urls) for path, of_urls in found.items()}
     weeks: defaultdict[int, list[float]] = defaultdict(list)
     for report in replay.reports:
-        weeks[int(report.day) // WEEK].append(report.fresh - _fresh_share(history, shown, report.day))
+        weeks[int(report.day) // WEEK].append(report.fresh - _fresh_share(history, shown, ends, report.day))
     return fmean(abs(fmean(errors)) for errors in weeks.values()) if weeks else 0.0
 
 
-def _fresh_share(history: SiteHistory, shown: Times, day: float) -> float:
-    """Return the share of the pages that were fetched, and not seen to be gone, whose copies are current."""
+def _fresh_share(history: SiteHistory, shown: Times, ends: Mapping[str, float], day: float) -> float:
+    """Return the share of the pages that were fetched, and not found to be gone by all URLs, whose copies are current."""
     fresh = []
     for path, times in shown.items():
         n = bisect_right(times, day)
-        if n:
+        if n and day < ends.get(path, inf):
             life = history.pages[path]
             fresh.append(
                 life.gone > day and bisect_right(life.changes, day) == bisect_right(life.changes, times[n - 1])

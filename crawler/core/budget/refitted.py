@@ -1,7 +1,7 @@
 """The priors of all domains, of their kinds and of all together, refitted from samples of the domains' pages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from crawler.core.freshness import (
     prior_of_kind,
     refit,
 )
+
+ROUNDS = 5  # of expectation maximization at a time, so that priors follow the first visits of a site within a day
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,14 @@ def refitted(samples: Sequence[PageSample], kinds: Sequence[str]) -> Refitted:
 
     kinds: of each domain. Those of NO_KIND lean on all.
     """
+    found = _refitted_once(samples, kinds)
+    for _ in range(ROUNDS - 1):
+        samples = [replace(sample, priors=priors) for sample, priors in zip(samples, found.domains, strict=True)]
+        found = _refitted_once(samples, kinds)
+    return found
+
+
+def _refitted_once(samples: Sequence[PageSample], kinds: Sequence[str]) -> Refitted:
     by_domain = [moments_in(sample) for sample in samples]
     domains = _stacked([pooled(templates) for templates in by_domain])
     looked_at = np.array([sample.looked_at for sample in samples])

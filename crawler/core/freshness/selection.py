@@ -21,8 +21,9 @@ WORTH = 0.98  # of its price, from which on a look is not put off, since a new d
 LEAST_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the same minute
 SAME_DUE = 0.02  # a due time that would move by less than this part of its gap is left as it is
 FLOOR_AGAIN_DAYS = 1.0  # after which a floor visit is due again that today's share of the budget could not pay
-DEAD_AGAIN_DAYS = 7.0  # after which a dead link is due again that today's share of the budget could not pay, about
-BEHIND = 1e-6  # factor on the score of a dead link, which puts it behind all other pages
+CHECK_SHARE = 0.03  # of a budget, for visits of dead links; and as much for tests of pages that follow another one
+BEHIND = 1e-6  # factor on the score of a dead link where there is no budget, which puts it behind all other pages
+CHECK_AGAIN_DAYS = 180.0  # at most, until one is due again that has no turn: the budget may have grown since
 FOREVER_DAYS = 1e6  # a page that has to wait so long is never due
 ROUND = 0.5 + 1e-6  # shares of slots are rounded; a product that is whole may come out a little less
 LEAST_YIELD = 0.05  # of a window's known pages that are worth a look: those of the next one are due in any case later
@@ -43,12 +44,12 @@ class Candidates:
     is_new: never asked for.  is_wanted: asked for by a user, or never had yet: worth any price.
     is_timed: due by a clock of its own (retry, gone, moved, refused): not asked for before, nor put off.
     A page that was fetched, and that its terms want only once, has no interval: least and most are FOREVER_DAYS.
-    is_dead: gone, moved, or never a page: such a visit goes behind all that are worth their price, as a floor visit.
+    is_dead: gone, moved, or never a page.  is_follower: by another page's schedule. When due, such pages are visited in
+    their share of a budget; without a budget a dead link goes behind all that are worth their price, as a floor visit.
     is_ruled: its longest interval is a rule's: then a look is worth its price, and no floor visit.
     cash: the order of discovery, the greatest first.
     gap: between the last good look and the next, where another policy than the price says so; NaN elsewhere.
-    phase: the part of its gap that the next look waits (value.phase_of) of a page looked at once only; of a dead link
-    what spreads it over the days where the budget is tight; else 1.
+    phase: the part of its gap that the next look waits (value.phase_of) of a page looked at once only; else 1.
     activity_ahead: days by which the site's activity has gone ahead of the calendar since the last good look.
     recall, ahead: of sources of signals: the chance that a change would have been told, and the days by which what was
     told makes the page older; 0 where nobody says anything.
@@ -66,6 +67,7 @@ class Candidates:
     is_wanted: Flags
     is_timed: Flags
     is_dead: Flags
+    is_follower: Flags
     is_ruled: Flags
     cash: Floats
     phase: Floats
@@ -117,6 +119,7 @@ class CandidateColumns:
     wanted: Sequence[int]
     is_timed: Sequence[bool]
     is_dead: Sequence[bool]
+    is_follower: Sequence[bool]
     phase: Sequence[float]
     activity_ahead: Sequence[float]
     signals: Sequence[Sequence[int]]
@@ -147,6 +150,7 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
         is_wanted=~done & (asked != Wanted.NO),
         is_timed=~new & ~done & (np.array(columns.is_timed, dtype=np.bool_) | (once > 0)),
         is_dead=np.array(columns.is_dead, dtype=np.bool_) & (asked == Wanted.NO),
+        is_follower=np.array(columns.is_follower, dtype=np.bool_) & (asked == Wanted.NO),
         is_ruled=is_ruled > 0,
         cash=-np.arange(float(len(terms))),
         phase=np.array(columns.phase),
@@ -175,6 +179,7 @@ def select(
     refresh_share: float,
     slots_before: int = 0,
     floor_left: int | None = None,
+    budget_per_day: float | None = None,
     last_window: int = 0,
     fills_slots: bool = False,
 ) -> Selection:
@@ -185,6 +190,7 @@ def select(
     over then to new pages. So none is chosen only where no page is new or due, however few the slots.
     slots_before: handed out so far, from any beginning, so that fractions of slots in small hand-outs add up.
     floor_left: visits below the price that the day's budget still holds; None: no bound.
+    budget_per_day: requests, of which dead links get CHECK_SHARE, and followers, too; None: no bound.
     last_window: index of the first candidate of the last window that was read of the due index.
     fills_slots: slots that are left over go to the pages with the highest value over price, due or not.
     New pages go by cash among themselves: in that order the cash economy converges.
@@ -193,8 +199,11 @@ def select(
     known = ~head.is_new
     by_rule = known & head.is_ruled & ~head.is_timed & (head.unseen >= head.most)
     scores = np.where(by_rule, np.maximum(scores, head.unseen / head.most), scores)
+    paid, unpaid, turns = _checks(head, slots=slots, slots_before=slots_before, budget_per_day=budget_per_day)
+    scores = np.where(paid, np.inf, scores)
     ready = known & ~head.is_dead & np.where(head.is_timed, head.due_in <= 0, scores >= WORTH)
-    floor = _floor(head, known & ~ready & (~head.is_timed | head.is_dead), left=floor_left)
+    ready = paid | (ready & ~unpaid)
+    floor = _floor(head, known & ~ready & ~unpaid & (~head.is_timed | head.is_dead), left=floor_left)
     # A floor visit comes in the order of its lateness, however low its value, and one of a dead link behind all others.
     late = _lateness(head)
     scores = np.where(floor, np.where(head.is_dead, late, np.maximum(scores, late)), scores)
@@ -204,7 +213,7 @@ def select(
     least_new, least_known = _guaranteed(
         slots, slots_before, discovery_share=discovery_share, refresh_share=refresh_share
     )
-    dead = int(head.is_dead[refresh].sum())
+    dead = int((head.is_dead & ~paid)[refresh].sum())
     firsts, revisits = _split(
         np.sort(scores[discovery])[::-1],
         scores[refresh],
@@ -218,9 +227,8 @@ def select(
     filling = _best_first(filling, scores, overdue=-head.due_in)[: slots - len(chosen)]
     below[filling] = False
     later, due_in = _put_off(head, below)
-    unpaid = head.is_dead & ~floor & (head.due_in <= 0)
     later = np.append(later, np.flatnonzero(unpaid))
-    due_in = np.append(due_in, DEAD_AGAIN_DAYS * (0.5 + head.phase[unpaid]))
+    due_in = np.append(due_in, turns[unpaid])
     never = later[np.isinf(due_in)]
     return Selection(
         chosen=np.append(chosen, filling),
@@ -274,6 +282,25 @@ def _scores(head: Candidates) -> Floats:
     late = waited / np.clip(np.where(by_clock, head.gap, 1.0), head.least, head.most)
     worth = np.where(by_clock, np.where(head.unseen < head.least, 0.0, late), worth)
     return np.where(head.is_wanted, np.inf, worth)
+
+
+def _checks(
+    head: Candidates, *, slots: int, slots_before: int, budget_per_day: float | None
+) -> tuple[Flags, Flags, Floats]:
+    """Flags of the due dead links and followers that have their turn, of those that have not, and the days until it."""
+    paid, unpaid, turns = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead), np.zeros_like(head.due_in)
+    if budget_per_day is None:
+        return paid, unpaid, turns
+    a_day = CHECK_SHARE * budget_per_day
+    turn, last = (int(CHECK_SHARE * count + ROUND) for count in (slots_before, slots_before + slots))
+    for kind in (head.is_dead, head.is_follower & ~head.is_dead):
+        due = np.flatnonzero(kind & (head.due_in <= 0))
+        due = due[np.argsort(head.due_in[due], kind="stable")]
+        paid[due[: last - turn]] = True
+        others = due[last - turn :]
+        unpaid[others] = True
+        turns[others] = np.minimum(np.arange(1, len(others) + 1) / max(a_day, 1e-9), CHECK_AGAIN_DAYS)
+    return paid, unpaid, turns
 
 
 def _floor(head: Candidates, below: Flags, *, left: int | None) -> Flags:

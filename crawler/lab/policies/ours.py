@@ -162,6 +162,7 @@ class Ours:
             is_wanted=np.zeros(len(pages), bool),
             is_timed=np.zeros(len(pages), bool),
             is_dead=np.zeros(len(pages), bool),
+            is_follower=np.zeros(len(pages), bool),
             is_ruled=np.zeros(len(pages), bool),
             cash=self._weight[pages],
             phase=self._phase[pages],

@@ -37,7 +37,8 @@ class CandidateRow(NamedTuple):
     activity_ahead: days by which the site's activity has gone ahead of the calendar since then.
     importance: mixed with an equal share by the domain's mix; the mean is 1; rules say more.  is_timed: of a page that
     is not new, due by a clock of its own, so that what it would be worth does not count.  is_dead: it is gone, has
-    moved, or never was a page though it was asked for several times.  redirects: that led to it one after another.
+    moved, or never was a page though it was asked for several times.  is_follower: by another page's schedule.
+    redirects: that led to it one after another.
     """
 
     key: PageKey
@@ -62,6 +63,7 @@ class CandidateRow(NamedTuple):
     due_in: float
     is_timed: bool
     is_dead: bool
+    is_follower: bool
     prior_no: int
     etag: str | None
     last_modified: str | None
@@ -138,6 +140,7 @@ KNOWN = """
                AS is_timed,
            f.state IN ('gone', 'moved') OR (f.state = 'known' AND p.version = 0 AND u.key IS NULL
                AND (p.status BETWEEN 300 AND 399 OR p.failures >= %(many_failures)s)) AS is_dead,
+           p.leader IS NOT NULL AS is_follower,
            p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered,
            u.key IS NOT NULL AS is_list,
            activity_ahead(%(activity_at)s, %(activity_ahead)s, p.last_good_at) AS activity_ahead,
@@ -289,6 +292,7 @@ def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
             wanted=[row.wanted for row in rows],
             is_timed=[row.is_timed for row in rows],
             is_dead=[row.is_dead for row in rows],
+            is_follower=[row.is_follower for row in rows],
             phase=[_phase_of(row) for row in rows],
             activity_ahead=[row.activity_ahead for row in rows],
             signals=[row.signals for row in rows],
@@ -316,7 +320,7 @@ def _gap_of(row: CandidateRow, context: ScoringContext) -> float:
 
 
 def _phase_of(row: CandidateRow) -> float:
-    return phase_of(row.key) if row.visits == 1 or row.is_dead else 1.0
+    return phase_of(row.key) if row.visits == 1 else 1.0
 
 
 def held_of(row: CandidateRow) -> Validators:

@@ -143,7 +143,7 @@ async def _best(
         weighed += await score_head(connection, values | window, context)
         selection = _selected(weighed, values, context, last_window=before)
     if context.uses_whole_budget and len(selection.chosen) < slots:
-        room = max(MAX_FILLING, slots) - len(weighed.rows)
+        room = max(MAX_FILLING, slots) - int((~weighed.head.is_timed).sum())  # timed ones do not fill
         if weighed.end is not None and room > 0:
             weighed += await score_head(connection, values | window | _after(weighed.end) | {"most": room}, context)
         selection = _selected(weighed, values, context, fills_slots=True)
@@ -183,6 +183,7 @@ def _selected(
             refresh_share=context.refresh_share,
             slots_before=max(context.turn - most, 0),  # the slots of this hand-out are counted already
             floor_left=context.floor_left,
+            budget_per_day=context.budget_per_day,
             last_window=begin,
             fills_slots=fills_slots,
         )

@@ -78,6 +78,7 @@ class ScoringContext:
     """Everything by which a domain's pages are scored today.
 
     clock, circulating: coins.  window_passes: of the clock, over which importance is told.  pages: how many take part.
+    budget_per_day: requests, as far as they are known; None without a budget.
     floor_left: looks below the price that the day still holds; None without a budget.
     trusts: how far validators can be believed, by group.
     turn: requests granted today, and one more for each day: which of many small hand-outs the next one is.
@@ -102,6 +103,7 @@ class ScoringContext:
     drift: float
     least: timedelta
     most: timedelta
+    budget_per_day: float | None
     floor_left: int | None
     rules: PageRules
     trusts: Trusts
@@ -202,6 +204,7 @@ def _context(
     discovery, refresh = domain.settings.ordering.shares(
         discovery=defaults.discovery_share, refresh=defaults.refresh_share
     )
+    budget = _budget_per_day(row, domain, defaults)
     longest = defaults.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
     return ScoringContext(
         clock=row["clock"],
@@ -214,7 +217,8 @@ def _context(
         drift=drift_of(row["drift"]),
         least=defaults.least,
         most=longest,
-        floor_left=_floor_left(row, domain, defaults, at=at),
+        budget_per_day=budget,
+        floor_left=None if budget is None else _floor_left(row["spent_floor"], budget, domain, at=at),
         rules=PageRules(domain.settings.rules, defaults.page_score),
         trusts=trusts,
         turn=_days(at) + domain.id + row["spent_today"],
@@ -240,8 +244,8 @@ def _days(at: datetime) -> int:
     return at.astimezone(UTC).toordinal()
 
 
-def _floor_left(row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: datetime) -> int | None:
-    """Looks below the price that the day still holds; None where nothing says how many requests there are.
+def _budget_per_day(row: dict[str, Any], domain: Domain, defaults: Defaults) -> float | None:
+    """Return the requests that a domain has a day; None where nothing says how many.
 
     Of bytes, and of what all domains share, a domain has the part that its longest interval was made for.
     """
@@ -252,6 +256,9 @@ def _floor_left(row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: 
         "longest_s"
     ]:
         budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_INTERVAL_SHARE * row["longest_s"]))
-    least = min((budget for budget in budgets if budget is not None), default=None)
-    turn = _days(at) + domain.id
-    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_VISITS_SHARE, day_number=turn)
+    return min((budget for budget in budgets if budget is not None), default=None)
+
+
+def _floor_left(spent: int, budget_per_day: float, domain: Domain, *, at: datetime) -> int:
+    """Return the visits below the price that the day still holds."""
+    return floor_left(spent, budget_per_day, share=FLOOR_VISITS_SHARE, day_number=_days(at) + domain.id)

@@ -26,8 +26,10 @@ IMPORTANCE = f"((1 - {URL_SHARE}) * {POPULARITY} + {URL_SHARE} * f.url_score)"
 # What a page weighs when visits are scheduled: its importance and an equal share, by the domain's mix.
 MIX = "(SELECT o.importance_mix FROM domain o WHERE o.id = %(domain_id)s)"
 WEIGHT = f"(1 - {MIX} + {MIX} * {IMPORTANCE})"
+# A page that follows another one's schedule has none of its own: their text counts once.
 FRESHNESS = """
-    CASE WHEN f.state = 'known' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
+    CASE WHEN p.leader IS NOT NULL THEN NULL
+         WHEN f.state = 'known' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
          WHEN f.state = 'known' AND p.version > 0 AND (SELECT max(o.silence) FROM domain_source o
                                                         WHERE o.domain_id = %(domain_id)s) IS NULL
          THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,  -- so it is inlined: a fifth of the time

@@ -18,7 +18,7 @@ from crawler.core.freshness import (
     joined,
     select,
 )
-from crawler.core.freshness.selection import FLOOR_AGAIN_DAYS, WORTH
+from crawler.core.freshness.selection import CHECK_SHARE, FLOOR_AGAIN_DAYS, WORTH
 from crawler.core.freshness.value import values
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -40,6 +40,7 @@ class Candidate:
     is_wanted: bool = False
     is_timed: bool = False
     is_dead: bool = False
+    is_follower: bool = False
     is_ruled: bool = False
     cash: float = 0.0
     phase: float = 1.0
@@ -68,6 +69,8 @@ def chosen(
     *,
     slots: int = 10,
     floor_left: int | None = None,
+    budget_per_day: float | None = None,
+    slots_before: int = 0,
     last_window: int = 0,
     fills_slots: bool = False,
 ) -> Selection:
@@ -77,6 +80,8 @@ def chosen(
         discovery_share=0.3,
         refresh_share=0.3,
         floor_left=floor_left,
+        budget_per_day=budget_per_day,
+        slots_before=slots_before,
         last_window=last_window,
         fills_slots=fills_slots,
     )
@@ -255,6 +260,7 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
             wanted=[Wanted.NO, Wanted.NO, Wanted.BY_AUDIT],
             is_timed=[False, False, True],
             is_dead=[False] * 3,
+            is_follower=[False] * 3,
             phase=[1.0] * 3,
             amount=[1.0] * 3,
             gap=[float("nan")] * 3,
@@ -287,6 +293,7 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
             wanted=wanted,
             is_timed=[False, False, False, False, True],  # the last one has yet to be had
             is_dead=[False] * count,
+            is_follower=[False] * count,
             phase=[1.0] * count,
             amount=[1.0] * count,
             gap=[float("nan")] * count,
@@ -338,6 +345,7 @@ def test_a_head_without_pages_gives_none() -> None:
             wanted=[],
             is_timed=[],
             is_dead=[False] * 0,
+            is_follower=[False] * 0,
             phase=[],
             amount=[],
             gap=[],
@@ -461,13 +469,31 @@ def test_a_dead_link_goes_behind_every_page_that_is_worth_its_price() -> None:
     assert chosen([replace(DEAD, unseen=900.0), new], slots=1).chosen.tolist() == [1]
 
 
-def test_dead_links_take_no_more_of_a_day_than_visits_below_the_price() -> None:
-    done = chosen([DEAD] * 30, slots=20, floor_left=3)
+@pytest.mark.parametrize("kind", [DEAD, replace(DEAD, is_dead=False, is_follower=True)], ids=["dead", "follower"])
+def test_of_a_budget_dead_links_and_followers_get_their_share_before_all_others(kind: Candidate) -> None:
+    found = [
+        chosen([PAGE] * 9 + [kind] * 9, slots=5, slots_before=before, budget_per_day=50.0)
+        for before in range(0, 1000, 5)
+    ]
 
-    assert len(done.chosen) == done.floor == 3
-    assert len(done.later) == 27
-    assert np.all((done.due_in >= 3.5) & (done.due_in <= 10.5))
+    many = [int((each.chosen >= 9).sum()) for each in found]
+    assert set(many) == {0, 1}
+    assert sum(many) == round(CHECK_SHARE * 1000)
+    assert all(each.chosen[0] >= 9 for each in found if max(each.chosen) >= 9)
+
+
+def test_those_that_have_no_turn_are_due_again_one_after_another() -> None:
+    dead = [replace(DEAD, due_in=-float(days)) for days in (1, 3, 2)]
+
+    done = chosen(dead, slots=20, floor_left=3, budget_per_day=1 / CHECK_SHARE)
+
+    assert (list(done.chosen), list(done.later), list(done.due_in)) == ([1], [0, 2], [2, 1])
     assert done.further  # what stands behind them in the due order is read
+
+
+@pytest.mark.parametrize("budget", [0.0, 0.1])
+def test_those_that_have_no_turn_wait_half_a_year_at_most(budget: float) -> None:
+    assert list(chosen([DEAD] * 2, slots=1, budget_per_day=budget).due_in) == [180.0] * 2
 
 
 def test_without_a_budget_dead_links_are_visited_when_they_are_due_and_for_a_user_at_once() -> None:
