@@ -1,15 +1,22 @@
-"""Run an experiment: python -m labs replay FOLDER [OPTION ...]."""
+"""Run an experiment, or make a history for one:
+
+python -m labs replay FOLDER [OPTION ...]
+python -m labs history releases|news FOLDER [OPTION ...]
+"""
 
 import sys
 from collections.abc import Sequence
 
-from labs.replay import command
+from labs.histories.command import main as make_history
+from labs.replay.command import main as replay
 
 
 def main(arguments: Sequence[str]) -> int:
     match arguments:
         case ["replay", *options]:
-            return command.main(options)
+            return replay(options)
+        case ["history", *options]:
+            return make_history(options)
         case _:
             print(__doc__, file=sys.stderr)
             return 2

@@ -165,7 +165,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "flows": ("crawler",),
     "deployments": (),
     "benchmarks": ("crawler", "models", "flows", "benchmarks", "tests"),
-    "labs": ("crawler", "benchmarks.harness"),
+    "labs": ("crawler", "benchmarks.deploys", "benchmarks.harness"),
     "scripts": (),
 }
 

@@ -45,12 +45,16 @@ class History:
         return len({deploy for page in self.pages for deploy in page.edits})
 
 
-def real(of: str, rng: Random, days: float) -> History:
-    """The real history of a documentation, in so many days, with deploys of the frame alone between the releases."""
+def real(of: str, rng: Random, days: float | None, *, frame_only: int = FRAME_ONLY) -> History:
+    """Return the real history of a documentation, with deploys of the frame alone between the releases.
+
+    days: into which it is fitted; None leaves the days as they were.  frame_only: such deploys for each release.
+    """
     known = json.loads((HERE / f"{of}.json").read_text())
-    scale = days / (known["days"][-1] + 1)
+    length = known["days"][-1] + 1
+    scale = 1.0 if days is None else days / length
     releases = [day * scale for day in known["days"]]
-    builds = [rng.uniform(0, days) for _ in range(FRAME_ONLY * len(releases))]
+    builds = [rng.uniform(0, scale * length) for _ in range(frame_only * len(releases))]
     instants = sorted([*releases, *builds])
     place = [instants.index(at) for at in releases]
     pages = tuple(

@@ -2,10 +2,11 @@
 
 A history is a folder, or a .tar archive of one, with `events.json` and `blobs/`. `events.json` holds `start` (an ISO
 instant), `days`, and `events`: [seconds since the start, path, name of a blob, or null where the page is deleted], in
-order.
+order. Files that are not HTML, a feed say, are served and are no pages: nothing is measured on them.
 """
 
 import json
+import mimetypes
 import re
 import tarfile
 from bisect import bisect_right
@@ -35,6 +36,10 @@ ROUNDS = 100  # of power iteration
 Lines = frozenset[str]
 
 
+class UnreadableHistory(Exception):
+    """A folder or an archive that holds no history; the message says what is wrong with it."""
+
+
 @dataclass(frozen=True, slots=True)
 class PageLife:
     """When a page was there and when its own text changed, in days.
@@ -52,14 +57,31 @@ class SiteHistory:
     """The history in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        record = json.loads((folder / "events.json").read_text(encoding="utf-8"))
         self._blobs = folder / "blobs"
-        self.start = datetime.fromisoformat(record["start"])
-        self.days: int = record["days"]
         self._states: defaultdict[str, list[tuple[float, str | None]]] = defaultdict(list)
-        for seconds, path, blob in record["events"]:
-            self._states[path].append((seconds / DAY_S, blob))
+        try:
+            record = json.loads((folder / "events.json").read_text(encoding="utf-8"))
+            self.start = datetime.fromisoformat(record["start"])
+            self.days: int = record["days"]
+            for seconds, path, blob in record["events"]:
+                self._states[path].append((seconds / DAY_S, blob))
+        except OSError as error:
+            raise UnreadableHistory(f"{folder} has no events.json that can be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise UnreadableHistory(f"{folder}/events.json is not as labs/replay/history.py says: {error!r}") from error
         self._lines: dict[str, Lines] = {}
+        self._check(folder)
+
+    def _check(self, folder: Path) -> None:
+        there = {blob.name for blob in self._blobs.iterdir()} if self._blobs.is_dir() else set[str]()
+        for path, states in self._states.items():
+            if any(before[0] > after[0] for before, after in pairwise(states)):
+                raise UnreadableHistory(f"{folder}/events.json: the events of {path} are not in order")
+            lost = next((blob for _, blob in states if blob is not None and blob not in there), None)
+            if lost is not None:
+                raise UnreadableHistory(f"{folder}/blobs has no {lost}, which events.json names for {path}")
+        if not self.live(0):
+            raise UnreadableHistory(f"{folder}/events.json has no page at second 0: there is nothing to begin with")
 
     def blob_at(self, path: str, day: float) -> str | None:
         """Return the name of the page's blob at that time, or None where there is no such page."""
@@ -78,13 +100,17 @@ class SiteHistory:
 
     def live(self, day: float) -> list[str]:
         """Return the paths of the pages that are there at that time."""
-        return sorted(path for path in self._states if self.blob_at(path, day) is not None)
+        return sorted(path for path in self._states if is_page(path) and self.blob_at(path, day) is not None)
 
     @cached_property
     def pages(self) -> Mapping[str, PageLife]:
         """The life of each page. Its own text is its lines without those of the site's template."""
         template = self._template()
-        return {path: self._life(path, states, template[language(path)]) for path, states in self._states.items()}
+        return {
+            path: self._life(path, states, template[language(path)])
+            for path, states in self._states.items()
+            if is_page(path)
+        }
 
     def _life(self, path: str, states: list[tuple[float, str | None]], template: Lines) -> PageLife:
         changes = []
@@ -106,7 +132,7 @@ class SiteHistory:
         found: defaultdict[str, set[str]] = defaultdict(set)
         sharing: defaultdict[str, Counter[str]] = defaultdict(Counter)  # number of pages with each line
         there: dict[str, str] = {}
-        events = [(at, path, blob) for path, states in self._states.items() for at, blob in states]
+        events = [(at, path, blob) for path, states in self._states.items() if is_page(path) for at, blob in states]
         for _, edits in groupby(sorted(events, key=itemgetter(0)), key=itemgetter(0)):
             appeared: defaultdict[str, set[str]] = defaultdict(set)
             for _, path, blob in edits:
@@ -145,7 +171,12 @@ class SiteHistory:
                     yield page
 
     def page_of(self, url_path: str, day: float) -> str | None:
-        """Return the path of the page that a server shows under a URL's path; None where there never was one.
+        """Return the path of the page that a server shows under a URL's path; None where there never was one."""
+        path = self.file_of(url_path, day)
+        return path if path is not None and is_page(path) else None
+
+    def file_of(self, url_path: str, day: float) -> str | None:
+        """Return the path of the file, a page or none, that a server shows; None where there never was one.
 
         A folder shows its index.html, and `X` shows `X.html`. Of several the first that is there counts, else the first
         that was.
@@ -154,6 +185,16 @@ class SiteHistory:
         names = [f"{path}index.html"] if not path or path.endswith("/") else [path, f"{path}.html"]
         met = [(name, state) for name in names if (state := self.state_at(name, day)) is not None]
         return next((name for name, (_, blob) in met if blob is not None), met[0][0] if met else None)
+
+
+def content_type(path: str) -> str:
+    """Return the media type of a file by its name; without a charset, since each page declares its own."""
+    return "application/atom+xml" if path.endswith(".atom") else mimetypes.guess_type(path)[0] or "text/html"
+
+
+def is_page(path: str) -> bool:
+    """Return whether a file is a page: HTML by its name, or without any."""
+    return content_type(path) in {"text/html", "application/xhtml+xml"}
 
 
 def language(path: str) -> str:
@@ -183,6 +224,12 @@ def opened_history(path: Path) -> Iterator[SiteHistory]:
         yield SiteHistory(path)
         return
     with TemporaryDirectory() as folder:
-        with tarfile.open(path) as archive:
-            archive.extractall(folder, filter="data")
-        yield SiteHistory(next(Path(folder).rglob("events.json")).parent)
+        try:
+            with tarfile.open(path) as archive:
+                archive.extractall(folder, filter="data")
+        except (OSError, tarfile.TarError) as error:
+            raise UnreadableHistory(f"{path} is no folder and no .tar archive that can be read: {error}") from error
+        found = next(Path(folder).rglob("events.json"), None)
+        if found is None:
+            raise UnreadableHistory(f"{path} holds no events.json")
+        yield SiteHistory(found.parent)

@@ -6,11 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
+from operator import attrgetter
 from statistics import fmean, median
 
+import numpy as np
+
 from crawler.core.change import Change
+from crawler.core.domain_settings import DomainSettings
 from labs.replay.crawl import Plan, Replay, Visit
 from labs.replay.history import PageLife, SiteHistory
+from labs.replay.rule import rule_visits
+from labs.replay.site import Sitemap
 
 PHASES = 8  # of visits in turn, over which their staleness is averaged
 SHOWN = frozenset({200, 304})  # statuses with which the server shows a page
@@ -54,6 +60,7 @@ class Figures:
     late_runs: runs that did not end within ENDS_IN_S of their last request.
     repeated_leases: leases that were taken without a request since the one before.
     stale: of the crawl.  by_budget, by_requests: its ratio to visits in turn, as many as the budget or as were made.
+    rule: the ratio of the plain rule (labs/replay/rule.py) at the same budget, of the same weights of pages.
     dead_links: share of requests for what never was a page.  precision, recall: of `changed`, by the pages' own text.
     report_error: mean absolute error of the reported freshness, week by week.
     """
@@ -70,12 +77,27 @@ class Figures:
     stale: Staleness
     by_budget: Staleness
     by_requests: Staleness
+    rule: Staleness
     discovery: Delays
     deletion: Delays
     dead_links: float
     precision: float
     recall: float
     report_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a figure has to keep. of: a name in Figures.  is_least: the limit is the least value, not the largest."""
+
+    of: str
+    limit: float
+    is_least: bool = False
+
+    def is_kept(self, figures: Figures) -> bool:
+        """Return whether the figure is within the limit."""
+        found: float = attrgetter(self.of)(figures)
+        return found >= self.limit if self.is_least else found <= self.limit
 
 
 def figures_of(history: SiteHistory, plan: Plan, replay: Replay) -> Figures:
@@ -87,10 +109,11 @@ def figures_of(history: SiteHistory, plan: Plan, replay: Replay) -> Figures:
     last_of_day = {int(run.day): run for run in runs}
     shown = _shown(replay)
     stale = staleness(history, shown, since=since, until=until)
-    by_budget, by_requests = (
-        stale.over(in_turn(history, per_day, since=since, until=until, is_cold=plan.is_cold))
+    at_budget, at_requests = (
+        in_turn(history, per_day, since=since, until=until, is_cold=plan.is_cold)
         for per_day in (plan.budget, len(requests) / (until - since))
     )
+    by_rule = rule_staleness(history, plan.budget, since=since, until=until, is_cold=plan.is_cold)
     precision, recall = verdicts(history, replay.visits)
     return Figures(
         days=until - since,
@@ -103,8 +126,9 @@ def figures_of(history: SiteHistory, plan: Plan, replay: Replay) -> Figures:
         slowest_run_s=max(run.seconds for run in runs),
         repeated_leases=sum(run.repeated for run in runs),
         stale=stale,
-        by_budget=by_budget,
-        by_requests=by_requests,
+        by_budget=stale.over(at_budget),
+        by_requests=stale.over(at_requests),
+        rule=by_rule.over(at_budget),
         discovery=discovery(history, shown, since=since, until=until),
         deletion=deletion(history, replay.visits, since=since, until=until),
         dead_links=sum(r.page is None and r.status in DEAD for r in requests) / max(len(requests), 1),
@@ -156,6 +180,33 @@ def in_turn(history: SiteHistory, per_day: float, *, since: float, until: float,
         times = dict.fromkeys(history.importance, visits if is_cold else [since, *visits])
         found.append(staleness(history, times, since=since, until=until))
     return Staleness(fmean(each.plain for each in found), fmean(each.weighted for each in found))
+
+
+def rule_staleness(history: SiteHistory, per_day: int, *, since: float, until: float, is_cold: bool) -> Staleness:
+    """Return the staleness of the plain rule's visits to the pages that are there at the start."""
+    lives = [history.pages[path] for path in history.importance]
+    mix = DomainSettings().importance_mix
+    weights = mix * np.array([*history.importance.values()]) + 1 - mix
+    visits = rule_visits(lives, weights, per_day, since=since, until=until)
+    times = {life.path: seen[is_cold:] for life, seen in zip(lives, visits, strict=True)}
+    return staleness(history, times, since=since, until=until)
+
+
+def bounds_of(sitemap: Sitemap, *, weighted: float) -> Sequence[Bound]:
+    """Return what a replay with such a sitemap is held to.
+
+    weighted: the bound of staleness by importance.
+    """
+    alike = {Sitemap.DATES: 0.7, Sitemap.PLAIN: 1.0, Sitemap.NONE: 1.1}[sitemap]
+    return (
+        Bound("used", 0.97, is_least=True),
+        Bound("by_budget.plain", alike),
+        *([Bound("by_budget.weighted", weighted)] if sitemap is not Sitemap.NONE else []),
+        Bound("dead_links", 0.03),
+        Bound("precision", 0.85, is_least=True),
+        Bound("recall", 0.95, is_least=True),
+        Bound("report_error", 0.02),
+    )
 
 
 def discovery(history: SiteHistory, shown: Times, *, since: float, until: float) -> Delays:

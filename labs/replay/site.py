@@ -13,7 +13,7 @@ from http import HTTPStatus
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
-from labs.replay.history import SiteHistory
+from labs.replay.history import SiteHistory, content_type
 
 
 class Sitemap(StrEnum):
@@ -38,7 +38,7 @@ class SiteRequest:
 class _Response:
     status: HTTPStatus
     body: bytes = b""
-    content_type: str = "text/html"  # without a charset: each page declares its own
+    content_type: str = "text/html"
     etag: str = ""
     modified: datetime | None = None
     location: str = ""
@@ -59,11 +59,12 @@ class RecordedSite:
         if self.sitemap is not Sitemap.NONE and url_path == "/sitemap.xml":
             body = self._sitemap().encode()
             return _Response(HTTPStatus.OK, body, "application/xml", etag=blake2b(body, digest_size=8).hexdigest())
-        page = self.history.page_of(url_path, self.day)
-        state = None if page is None else self.history.state_at(page, self.day)
-        if state is not None and state[1] is not None:
+        path = self.history.file_of(url_path, self.day)
+        state = None if path is None else self.history.state_at(path, self.day)
+        if path is not None and state is not None and state[1] is not None:
             modified = self.history.start + timedelta(days=state[0])
-            return _Response(HTTPStatus.OK, self.history.body(state[1]), etag=state[1], modified=modified)
+            body, kind = self.history.body(state[1]), content_type(path)
+            return _Response(HTTPStatus.OK, body, kind, etag=state[1], modified=modified)
         if self.history.blob_at(f"{url_path.removeprefix('/')}/index.html", self.day) is not None:
             return _Response(HTTPStatus.MOVED_PERMANENTLY, location=f"{url_path}/")
         return _Response(HTTPStatus.NOT_FOUND, b"<!DOCTYPE html><title>404 Not Found</title><h1>Not Found</h1>")

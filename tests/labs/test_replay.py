@@ -2,15 +2,21 @@
 
 import json
 import tarfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crawler.store.database import open_database
+from labs.replay.command import main
 from labs.replay.crawl import Plan, replay
 from labs.replay.history import PageLife, SiteHistory, opened_history
 from labs.replay.measures import Figures, figures_of, stale_days
+from labs.replay.rule import rule_visits
 from labs.replay.site import RecordedSite, Sitemap
 
 DAY_S = 86_400
@@ -93,6 +99,76 @@ def test_a_copy_is_stale_from_a_change_to_the_next_visit(
     assert stale_days(PageLife("p", 0.0, float("inf"), changes), visits, since=0.0, until=10.0) == days
 
 
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        pytest.param(None, "no events.json", id="no file"),
+        pytest.param("{", "is not as", id="no JSON"),
+        pytest.param('{"start": "2026-01-01T00:00:00Z", "days": 3}', "'events'", id="no events"),
+        pytest.param([[0, "a.html", "lost"]], "has no lost", id="a lost blob"),
+        pytest.param([[9, "a.html", None], [3, "a.html", None]], "not in order", id="disorder"),
+        pytest.param([[9, "a.html", None]], "no page at second 0", id="no beginning"),
+    ],
+)
+def test_a_folder_that_is_no_history_is_told(
+    tmp_path: Path, events: str | list[object] | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "blobs").mkdir()
+    if events is not None:
+        text = json.dumps({"start": "2026-01-01T00:00:00Z", "days": 10, "events": events})
+        (tmp_path / "events.json").write_text(events if isinstance(events, str) else text, encoding="utf-8")
+
+    status = main([str(tmp_path), "--share", "0.05"])
+
+    assert status == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_archive_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "history.tar.xz").write_text("no archive", encoding="utf-8")
+
+    assert main([str(tmp_path / "history.tar.xz"), "--budget", "4"]) == 2
+    assert "no .tar archive" in capsys.readouterr().err
+
+
+def test_a_feed_is_served_with_its_own_type_and_is_no_page(folder: Path) -> None:
+    record = json.loads((folder / "events.json").read_text(encoding="utf-8"))
+    record["events"] += [[0, "feed.atom", "0"], [DAY_S, "feed.atom", "1"]]
+    (folder / "events.json").write_text(json.dumps(record), encoding="utf-8")
+    history = SiteHistory(folder)
+    site = RecordedSite(history, Sitemap.PLAIN)
+
+    assert site.respond("/feed.atom").content_type == "application/atom+xml"
+    assert site.respond("/a.html").content_type == "text/html"
+    assert history.page_of("/feed.atom", 1.0) is None
+    assert "feed.atom" not in {*history.pages, *history.live(1.0)}
+
+
+lives = st.lists(st.lists(st.floats(0.01, 29.9), max_size=8).map(sorted), min_size=2, max_size=8)
+
+
+@given(changes=lives, per_day=st.integers(1, 24))
+def test_the_plain_rule_uses_each_request_of_its_budget(changes: Sequence[Sequence[float]], per_day: int) -> None:
+    pages = [PageLife(f"{n}", 0.0, float("inf"), tuple(at)) for n, at in enumerate(changes)]
+
+    times = rule_visits(pages, np.ones(len(pages)), per_day, since=0.0, until=30.0)
+
+    assert sum(map(len, times)) - len(pages) in {30 * per_day - 1, 30 * per_day}
+    assert all(sorted(set(seen)) == seen and seen[-1] <= 30.0 for seen in times)
+
+
+def test_the_plain_rule_visits_most_what_changes_and_what_weighs_and_nothing_that_is_gone() -> None:
+    daily = tuple(n + 0.5 for n in range(60))
+    pages = [PageLife("daily", 0.0, float("inf"), daily), PageLife("gone", 0.0, 20.0, ())]
+    pages += [PageLife(f"calm {n}", 0.0, float("inf"), ()) for n in range(8)]
+
+    times = rule_visits(pages, np.array([1.0] * 9 + [4.0]), 2, since=0.0, until=60.0)
+
+    assert len(times[0]) > 2 * max(map(len, times[2:]))
+    assert len(times[9]) > len(times[8])
+    assert max(times[1]) < 20.0
+
+
 async def replayed(folder: Path, database_url: str, plan: Plan) -> Figures:
     history = SiteHistory(folder)
     async with open_database(database_url) as db:
@@ -118,3 +194,25 @@ async def test_runs_that_find_little_to_do_end_and_the_budget_is_spent(folder: P
 
     assert (found.late_runs, found.repeated_leases, found.short_days) == (0, 0, 0)
     assert found.requests == 4
+
+
+def test_one_command_replays_several_budgets_and_shows_what_misses_its_bound(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [str(folder), "--share", "0.5", "--share", "1", "--days", "3", "--home", str(tmp_path / "home")]
+
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert main([*arguments, "--json", "--sitemap", "none", "--sitemap", "dates", "--days", "1", "--cold"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert [line.split()[0] for line in printed.splitlines() if "requests a day, 2 days" in line] == ["2", "4"]
+    assert "the plain rule, at equal budget: " in printed
+    assert "(at least 0.97" in printed
+    assert [(each["sitemap"], each["budget"]) for each in records] == [
+        ("none", 2),
+        ("none", 4),
+        ("dates", 2),
+        ("dates", 4),
+    ]
+    assert all({"rule", "missed"} <= each.keys() for each in records)
