@@ -268,7 +268,7 @@ def report_error(history: SiteHistory, replay: Replay, shown: Times) -> float:
 
 
 def _fresh_share(history: SiteHistory, shown: Times, ends: Mapping[str, float], day: float) -> float:
-    """Return the share of the pages that were fetched, and not found to be gone by all URLs, whose copies are current."""
+    """Return the share of current copies among the pages that were fetched and not found to be gone by all URLs."""
     fresh = []
     for path, times in shown.items():
         n = bisect_right(times, day)
