@@ -138,6 +138,7 @@ def lines_of(plan: Plan, found: Figures, bounds: Sequence[Bound]) -> list[str]:
         f"discovery: {_delays(found.discovery)}",
         f"deletion: {_delays(found.deletion)}",
         with_mark(f"dead links: {found.dead_links:.1%} of the requests", "dead_links"),
+        f"robots.txt, sitemaps and feeds: {found.for_files:.1%} of the requests",
         f"verdict `changed`: {precision}, {recall}",
         with_mark(f"weekly error of reported freshness: {found.report_error:.3f}", "report_error"),
         "",

@@ -61,7 +61,8 @@ class Figures:
     repeated_leases: leases that were taken without a request since the one before.
     stale: of the crawl.  by_budget, by_requests: its ratio to visits in turn, as many as the budget or as were made.
     rule: the ratio of the plain rule (labs/replay/rule.py) at the same budget, of the same weights of pages.
-    dead_links: share of requests for what never was a page.  precision, recall: of `changed`, by the pages' own text.
+    dead_links: share of requests for what never was a page.  for_files: for robots.txt, sitemaps and feeds.
+    precision, recall: of `changed`, by the pages' own text.
     report_error: mean absolute error of the reported freshness, week by week.
     """
 
@@ -81,6 +82,7 @@ class Figures:
     discovery: Delays
     deletion: Delays
     dead_links: float
+    for_files: float
     precision: float
     recall: float
     report_error: float
@@ -132,6 +134,7 @@ def figures_of(history: SiteHistory, plan: Plan, replay: Replay) -> Figures:
         discovery=discovery(history, shown, since=since, until=until),
         deletion=deletion(history, replay.visits, since=since, until=until),
         dead_links=sum(r.page is None and r.status in DEAD for r in requests) / max(len(requests), 1),
+        for_files=sum(r.page is None and r.status in SHOWN for r in requests) / max(len(requests), 1),
         precision=precision,
         recall=recall,
         report_error=report_error(history, replay, shown),

@@ -54,8 +54,9 @@ class RecordedSite:
 
     def respond(self, url_path: str) -> _Response:
         """Return the response to a GET of an absolute path."""
-        if self.sitemap is not Sitemap.NONE and url_path == "/robots.txt":
-            return _Response(HTTPStatus.OK, f"Sitemap: {self.root}/sitemap.xml\n".encode(), "text/plain")
+        if url_path == "/robots.txt":
+            rules = "" if self.sitemap is Sitemap.NONE else f"Sitemap: {self.root}/sitemap.xml\n"
+            return _Response(HTTPStatus.OK, rules.encode(), "text/plain")
         if self.sitemap is not Sitemap.NONE and url_path == "/sitemap.xml":
             body = self._sitemap().encode()
             return _Response(HTTPStatus.OK, body, "application/xml", etag=blake2b(body, digest_size=8).hexdigest())
