@@ -27,7 +27,16 @@ def main(arguments: Sequence[str]) -> int:
     with opened_history(given.folder) as history:
         days = min(given.days or history.days, history.days)
         per_day = given.budget or round(given.share * len(history.importance))
-        plan = Plan(per_day, days, given.runs, Sitemap(given.sitemap), given.cold)
+        plan = Plan(
+            per_day,
+            days,
+            given.runs,
+            Sitemap(given.sitemap),
+            given.cold,
+            revisit=given.revisit,
+            hours=given.hours,
+            target_freshness=given.target_freshness,
+        )
         found = figures_of(history, plan, asyncio.run(_replay(history, plan, home=given.home)))
     if given.json:
         print(json.dumps({"folder": given.folder.name, **asdict(plan), **asdict(found)}))
@@ -49,6 +58,9 @@ def options() -> argparse.ArgumentParser:
         "--sitemap", choices=list(Sitemap), default=Sitemap.PLAIN, help="with true dates, without, or none"
     )
     parser.add_argument("--cold", action="store_true", help="begin with the budget, not with a day without one")
+    parser.add_argument("--revisit", default="price", help="the domain's policy, as in its settings")
+    parser.add_argument("--hours", default="", help="of the domain, as in its settings: mon-fri 9-17")
+    parser.add_argument("--target-freshness", type=float, help="of the domain, in place of the budget: 0.97")
     parser.add_argument("--home", type=Path, default=HOME, help="of the Postgres server")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     return parser

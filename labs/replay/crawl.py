@@ -44,6 +44,7 @@ class Plan:
     """What is replayed.
 
     budget: requests a day.  is_cold: it holds from the first request; else from the second day on.
+    revisit, hours, target_freshness: settings of the domain; a target holds in place of the budget.
     """
 
     budget: int
@@ -51,6 +52,9 @@ class Plan:
     runs_a_day: int
     sitemap: Sitemap
     is_cold: bool
+    revisit: str = "price"
+    hours: str = ""
+    target_freshness: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,13 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
     site = RecordedSite(history, plan.sitemap)
     async with serving(site):
         settings = Settings(processes=1, readers=0)
-        wished = DomainSettings(allow_private=True, delay=timedelta(0), render="never")
+        wished = DomainSettings(allow_private=True, delay=timedelta(0), render="never", revisit=plan.revisit)
+        limited = replace(
+            wished,
+            budget_per_day=None if plan.target_freshness else plan.budget,
+            target_freshness=plan.target_freshness,
+            hours=plan.hours,
+        )
         authority = Authority(site.root.removeprefix("http://"))
         domain = await domains.register(db, authority, scheme="http", domain_settings=wished, at=history.start)
         runs, reports = [], []
@@ -122,7 +132,7 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
             for n in range(plan.days * plan.runs_a_day):
                 at = history.start + (n + 1) * DAY / plan.runs_a_day - LEAD
                 if n == (0 if plan.is_cold else plan.runs_a_day):
-                    domain = await domains.change(db, domain, replace(wished, budget_per_day=plan.budget), at=at)
+                    domain = await domains.change(db, domain, limited, at=at)
                 site.day = (at - history.start) / DAY
                 runs.append(await _run(db, resources, site, domain, settings=settings, at=at))
                 progress(runs[-1])
