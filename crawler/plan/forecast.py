@@ -23,9 +23,10 @@ from crawler.core.budget import (
     solve_plans,
 )
 from crawler.core.domain import Domain
-from crawler.core.freshness import BY_PRICE
+from crawler.core.freshness import BY_PRICE, policy_or_price
 from crawler.errors import BadInput
 from crawler.plan.plan import DomainForecast, domain_forecasts, limits_of, overall_of, shares_of, work_of
+from crawler.plugins import load
 from crawler.settings import Settings
 from crawler.store import plan, report
 from crawler.store.database import Database
@@ -64,6 +65,8 @@ class Forecast:
     now: the plan by its pages of today, which is today's step.  budget: requests a day that it may make, by `source`.
     cap: requests a day that politeness leaves.  overall: what all domains together may make.
     policies: the domain's revisit policy, and others beside it; none where nothing is sent.
+    plain_freshness, equal_freshness: the freshness with all pages counted alike, by the domain's importance mix and by
+    equal weights, at today's budget; None where the mix decides nothing.
     """
 
     domain: Domain
@@ -81,6 +84,8 @@ class Forecast:
     overall: float
     steps: Sequence[ForecastStep]
     policies: Sequence[PolicyForecast]
+    plain_freshness: float | None
+    equal_freshness: float | None
 
     @property
     def price_in_force(self) -> Price:
@@ -124,6 +129,7 @@ async def forecast(
         return None
     terms, overall = limits_of(own.input, settings, importance=1.0, at=at), overall_of(settings)
     budget, source = _budget(terms, own.plan, overall)
+    plain, equal = _plain_freshness(own, terms, budget, settings)
     return Forecast(
         domain=domain,
         at=at,
@@ -140,6 +146,8 @@ async def forecast(
         overall=overall.requests,
         steps=_steps(own, terms, budget, min(terms.cap, overall.requests), settings),
         policies=_policies(own, settings) if budget else (),
+        plain_freshness=plain,
+        equal_freshness=equal,
     )
 
 
@@ -148,6 +156,24 @@ def _policies(own: DomainForecast, settings: Settings) -> Sequence[PolicyForecas
     by_price = work_of(own.input, own.sample, own.priors, settings, revisit=BY_PRICE)
     price = _in_force(own.input.price or Price(settings.price), own.input.price_correction)
     return compare_policies(by_price.known, own.work.known, price, policy=own.input.domain.settings.revisit)
+
+
+def _is_by_price(own: DomainForecast, settings: Settings) -> bool:
+    named = own.input.domain.settings.revisit
+    return policy_or_price(named, load(settings.plugins).revisits) is BY_PRICE
+
+
+def _plain_freshness(
+    own: DomainForecast, terms: DomainLimits, budget: float, settings: Settings
+) -> tuple[float, float] | tuple[None, None]:
+    """The freshness with all pages counted alike: by the domain's importance mix, and by equal weights."""
+    chosen = own.input.domain.settings
+    if not budget or not chosen.importance_mix or not _is_by_price(own, settings):
+        return None, None
+    samples = (own.sample.counted_alike(), own.sample.weighed_alike())
+    works = (work_of(own.input, each, own.priors, settings) for each in samples)
+    plain, equal = (_at(work, terms, budget, 1.0, settings).expected.freshness for work in works)
+    return plain, equal
 
 
 def _in_force(price: Price, correction: float) -> Price:

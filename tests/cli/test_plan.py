@@ -66,6 +66,24 @@ def test_what_more_and_fewer_requests_would_buy(recrawl: Recrawl, crawled: Site)
     assert all(line == line.rstrip() for line in told.splitlines())
 
 
+def test_what_the_importance_mix_costs_in_plain_freshness(recrawl: Recrawl, crawled: Site, database_url: str) -> None:
+    execute(database_url, "UPDATE cash SET history = history * 50 WHERE get_byte(key, 0) < 64")
+    recrawl("domains", "set", crawled.name, "--budget", "10", "--importance-mix", "1")
+    recrawl("plan")
+
+    told = recrawl("plan", crawled.name).out
+    found = recrawl("plan", crawled.name, "--json").json
+    recrawl("domains", "set", crawled.name, "--importance-mix", "0")
+    at_zero = recrawl("plan", crawled.name)
+    recrawl("domains", "set", crawled.name, "--importance-mix", "1", "--revisit", "similarity")
+    by_similarity = recrawl("plan", crawled.name)
+
+    assert 0 < found["plain_freshness"] < found["equal_freshness"] < 1
+    assert "Importance mix 1: " in told
+    assert "equal weights (mix 0) give" in told
+    assert "Importance mix" not in at_zero.out + by_similarity.out
+
+
 WISHES = [(), ("--budget", "10"), ("--budget", "20", "--fresh", "80%"), ("--no-older-than", "3d")]
 
 
