@@ -18,15 +18,23 @@ from crawler.core.budget import (
     Work,
     budget_for,
     compare_policies,
+    expected_in_one,
     requests_at,
     requests_for,
     solve_plans,
 )
 from crawler.core.domain import Domain
-from crawler.core.freshness import BY_PRICE, policy_or_price
+from crawler.core.freshness import BY_PRICE
 from crawler.errors import BadInput
-from crawler.plan.plan import DomainForecast, domain_forecasts, limits_of, overall_of, shares_of, work_of
-from crawler.plugins import load
+from crawler.plan.plan import (
+    DomainForecast,
+    domain_forecasts,
+    limits_of,
+    overall_of,
+    policy_of_domain,
+    shares_of,
+    work_of,
+)
 from crawler.settings import Settings
 from crawler.store import plan, report
 from crawler.store.database import Database
@@ -145,22 +153,20 @@ async def forecast(
         cap=terms.cap,
         overall=overall.requests,
         steps=_steps(own, terms, budget, min(terms.cap, overall.requests), settings),
-        policies=_policies(own, settings) if budget else (),
+        policies=_policies(own, terms, settings) if budget else (),
         plain_freshness=plain,
         equal_freshness=equal,
     )
 
 
-def _policies(own: DomainForecast, settings: Settings) -> Sequence[PolicyForecast]:
+def _policies(own: DomainForecast, terms: DomainLimits, settings: Settings) -> Sequence[PolicyForecast]:
     """The domain's revisit policy at the price in force, and the others beside it."""
     by_price = work_of(own.input, own.sample, own.priors, settings, revisit=BY_PRICE)
-    price = _in_force(own.input.price or Price(settings.price), own.input.price_correction)
-    return compare_policies(by_price.known, own.work.known, price, policy=own.input.domain.settings.revisit)
-
-
-def _is_by_price(own: DomainForecast, settings: Settings) -> bool:
-    named = own.input.domain.settings.revisit
-    return policy_or_price(named, load(settings.plugins).revisits) is BY_PRICE
+    chosen, now = own.input.domain.settings, own.plan.expected
+    if not terms.scales_gaps:
+        price = _in_force(own.input.price or Price(settings.price), own.input.price_correction)
+        now = expected_in_one(own.work.known, price)
+    return compare_policies(by_price.known, now, policy=chosen.revisit)
 
 
 def _plain_freshness(
@@ -168,7 +174,7 @@ def _plain_freshness(
 ) -> tuple[float, float] | tuple[None, None]:
     """The freshness with all pages counted alike: by the domain's importance mix, and by equal weights."""
     chosen = own.input.domain.settings
-    if not budget or not chosen.importance_mix or not _is_by_price(own, settings):
+    if not budget or not chosen.importance_mix or policy_of_domain(chosen, settings) is not BY_PRICE:
         return None, None
     samples = (own.sample.counted_alike(), own.sample.weighed_alike())
     works = (work_of(own.input, each, own.priors, settings) for each in samples)

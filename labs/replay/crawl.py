@@ -83,10 +83,14 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the crawler's report said at the end of a day: the share of the known pages that are fresh, all alike."""
+    """What the crawler's report said at the end of a day: the share of the known pages that are fresh.
+
+    fresh: all pages alike.  weighted: by importance.
+    """
 
     day: float
     fresh: float
+    weighted: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +142,8 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
                 progress(runs[-1])
                 await _plan(db, domain, settings=settings, at=at)
                 found = await report.domain_report(db, domain, at=at, window=DAY)
-                if (n + 1) % plan.runs_a_day == 0 and found is not None and found.freshness_plain is not None:
-                    reports.append(Report(site.day, found.freshness_plain))
+                if (n + 1) % plan.runs_a_day == 0 and found and found.freshness_plain and found.freshness:
+                    reports.append(Report(site.day, found.freshness_plain, found.freshness))
         visits = await _visits(db, domain, since=history.start)
     return Replay(runs, site.requests, visits, reports)
 

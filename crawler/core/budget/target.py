@@ -26,6 +26,7 @@ class DomainLimits:
     most_days: the longest interval, unless the target is shorter.  part: requests a day that a budget of all domains
     together leaves this one.  spends_all: the whole budget is spent, even if a target asks for less.
     is_always_open: the domain has no hours; else all of a day is a mean day's.
+    scales_gaps: the gaps of the domain's revisit policy are scaled until they use the limit.
     """
 
     importance: float = 1.0
@@ -39,6 +40,7 @@ class DomainLimits:
     part: float = float("inf")
     spends_all: bool = False
     is_always_open: bool = True
+    scales_gaps: bool = False
 
     @property
     def limit(self) -> float:
