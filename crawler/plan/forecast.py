@@ -18,6 +18,7 @@ from crawler.core.budget import (
     Work,
     budget_for,
     compare_policies,
+    expected_in_one,
     requests_at,
     requests_for,
     solve_plans,
@@ -25,7 +26,15 @@ from crawler.core.budget import (
 from crawler.core.domain import Domain
 from crawler.core.freshness import BY_PRICE
 from crawler.errors import BadInput
-from crawler.plan.plan import DomainForecast, domain_forecasts, limits_of, overall_of, shares_of, work_of
+from crawler.plan.plan import (
+    DomainForecast,
+    domain_forecasts,
+    limits_of,
+    overall_of,
+    policy_of_domain,
+    shares_of,
+    work_of,
+)
 from crawler.settings import Settings
 from crawler.store import plan, report
 from crawler.store.database import Database
@@ -64,6 +73,8 @@ class Forecast:
     now: the plan by its pages of today, which is today's step.  budget: requests a day that it may make, by `source`.
     cap: requests a day that politeness leaves.  overall: what all domains together may make.
     policies: the domain's revisit policy, and others beside it; none where nothing is sent.
+    plain_freshness, equal_freshness: the freshness with all pages counted alike, by the domain's importance mix and by
+    equal weights, at today's budget; None where the mix decides nothing.
     """
 
     domain: Domain
@@ -81,6 +92,8 @@ class Forecast:
     overall: float
     steps: Sequence[ForecastStep]
     policies: Sequence[PolicyForecast]
+    plain_freshness: float | None
+    equal_freshness: float | None
 
     @property
     def price_in_force(self) -> Price:
@@ -124,6 +137,7 @@ async def forecast(
         return None
     terms, overall = limits_of(own.input, settings, importance=1.0, at=at), overall_of(settings)
     budget, source = _budget(terms, own.plan, overall)
+    plain, equal = _plain_freshness(own, terms, budget, settings)
     return Forecast(
         domain=domain,
         at=at,
@@ -139,15 +153,33 @@ async def forecast(
         cap=terms.cap,
         overall=overall.requests,
         steps=_steps(own, terms, budget, min(terms.cap, overall.requests), settings),
-        policies=_policies(own, settings) if budget else (),
+        policies=_policies(own, terms, settings) if budget else (),
+        plain_freshness=plain,
+        equal_freshness=equal,
     )
 
 
-def _policies(own: DomainForecast, settings: Settings) -> Sequence[PolicyForecast]:
+def _policies(own: DomainForecast, terms: DomainLimits, settings: Settings) -> Sequence[PolicyForecast]:
     """The domain's revisit policy at the price in force, and the others beside it."""
     by_price = work_of(own.input, own.sample, own.priors, settings, revisit=BY_PRICE)
-    price = _in_force(own.input.price or Price(settings.price), own.input.price_correction)
-    return compare_policies(by_price.known, own.work.known, price, policy=own.input.domain.settings.revisit)
+    chosen, now = own.input.domain.settings, own.plan.expected
+    if not terms.scales_gaps:
+        price = _in_force(own.input.price or Price(settings.price), own.input.price_correction)
+        now = expected_in_one(own.work.known, price)
+    return compare_policies(by_price.known, now, policy=chosen.revisit)
+
+
+def _plain_freshness(
+    own: DomainForecast, terms: DomainLimits, budget: float, settings: Settings
+) -> tuple[float, float] | tuple[None, None]:
+    """The freshness with all pages counted alike: by the domain's importance mix, and by equal weights."""
+    chosen = own.input.domain.settings
+    if not budget or not chosen.importance_mix or policy_of_domain(chosen, settings) is not BY_PRICE:
+        return None, None
+    samples = (own.sample.counted_alike(), own.sample.weighed_alike())
+    works = (work_of(own.input, each, own.priors, settings) for each in samples)
+    plain, equal = (_at(work, terms, budget, 1.0, settings).expected.freshness for work in works)
+    return plain, equal
 
 
 def _in_force(price: Price, correction: float) -> Price:

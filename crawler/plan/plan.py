@@ -29,7 +29,17 @@ from crawler.core.budget import (
 )
 from crawler.core.cash import popularity
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Belief, ChangeValue, KindPrior, RevisitPolicy, policy_or_price, site_kind
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.freshness import (
+    BY_PRICE,
+    DAY,
+    Belief,
+    ChangeValue,
+    KindPrior,
+    RevisitPolicy,
+    policy_or_price,
+    site_kind,
+)
 from crawler.plugins import defaults_with, load
 from crawler.settings import Settings
 from crawler.store import domains, plan
@@ -102,7 +112,7 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
         found = _planned(each, settings, at=at)
         wake = has_moved(each.input.price or Price(settings.price), found.price, each.work.known)
         row = _written(found, each.sample, each.priors, at=at)
-        whole = found.domain.settings.uses_whole_budget and settings.defaults.fills_budgets and not each.rests
+        whole = uses_whole_budget(found.domain.settings, settings) and not each.rests
         await plan.write_plan(db, found.domain, row, wake=wake, at=at, uses_whole_budget=whole)
         await plan.learn_activity(db, found.domain, at=at)
         planned.append(found)
@@ -199,8 +209,18 @@ def work_of(
         least_days=settings.least_interval / DAY,
         most_days=settings.most_interval / DAY,
         by_amount=domain_settings.value == ChangeValue.AMOUNT,
-        revisit=revisit or policy_or_price(domain_settings.revisit, load(settings.plugins).revisits),
+        revisit=revisit or policy_of_domain(domain_settings, settings),
     )
+
+
+def policy_of_domain(domain_settings: DomainSettings, settings: Settings) -> RevisitPolicy:
+    """The revisit policy of the domain; the price where that is a plugin's that is not there any more."""
+    return policy_or_price(domain_settings.revisit, load(settings.plugins).revisits)
+
+
+def uses_whole_budget(domain_settings: DomainSettings, settings: Settings) -> bool:
+    """Whether scheduled crawls make each request of the domain's budget."""
+    return domain_settings.uses_whole_budget and settings.defaults.fills_budgets
 
 
 def limits_of(plan_input: PlanInput, settings: Settings, *, importance: float, at: datetime) -> DomainLimits:
@@ -223,6 +243,8 @@ def limits_of(plan_input: PlanInput, settings: Settings, *, importance: float, a
         oldest_days=domain_settings.target_age / DAY if domain_settings.target_age else None,
         usual_price=settings.price,
         most_days=settings.most_interval / DAY,
+        scales_gaps=uses_whole_budget(domain_settings, settings)
+        and policy_of_domain(domain_settings, settings) is not BY_PRICE,
     )
 
 

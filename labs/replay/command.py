@@ -39,7 +39,16 @@ def main(arguments: Sequence[str]) -> int:
             days = min(given.days or history.days, history.days)
             budgets = given.budget or [max(1, round(share * len(history.importance))) for share in given.share]
             for sitemap, budget in product(given.sitemap or [Sitemap.PLAIN], budgets):
-                plan = Plan(budget, days, given.runs, Sitemap(sitemap), given.cold)
+                plan = Plan(
+                    budget,
+                    days,
+                    given.runs,
+                    Sitemap(sitemap),
+                    given.cold,
+                    revisit=given.revisit,
+                    hours=given.hours,
+                    target_freshness=given.target_freshness,
+                )
                 found = figures_of(history, plan, asyncio.run(_replay(history, plan, home=given.home)))
                 bounds = bounds_of(plan.sitemap, weighted=given.by_importance)
                 print(
@@ -81,6 +90,9 @@ def options() -> argparse.ArgumentParser:
         "--by-importance", type=float, default=0.85, help="the bound of staleness by importance, which links decide"
     )
     parser.add_argument("--cold", action="store_true", help="begin with the budget, not with a day without one")
+    parser.add_argument("--revisit", default="price", help="the domain's policy, as in its settings")
+    parser.add_argument("--hours", default="", help="of the domain, as in its settings: mon-fri 9-17")
+    parser.add_argument("--target-freshness", type=float, help="of the domain, in place of the budget: 0.97")
     parser.add_argument("--home", type=Path, default=HOME, help="of the Postgres server")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each replay")
     return parser

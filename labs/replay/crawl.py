@@ -44,6 +44,7 @@ class Plan:
     """What is replayed.
 
     budget: requests a day.  is_cold: it holds from the first request; else from the second day on.
+    revisit, hours, target_freshness: settings of the domain; a target holds in place of the budget.
     """
 
     budget: int
@@ -51,6 +52,9 @@ class Plan:
     runs_a_day: int
     sitemap: Sitemap
     is_cold: bool
+    revisit: str = "price"
+    hours: str = ""
+    target_freshness: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +83,14 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the crawler's report said at the end of a day: the share of the known pages that are fresh, all alike."""
+    """What the crawler's report said at the end of a day: the share of the known pages that are fresh.
+
+    fresh: all pages alike.  weighted: by importance.
+    """
 
     day: float
     fresh: float
+    weighted: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +122,13 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
     site = RecordedSite(history, plan.sitemap)
     async with serving(site):
         settings = Settings(processes=1, readers=0)
-        wished = DomainSettings(allow_private=True, delay=timedelta(0), render="never")
+        wished = DomainSettings(allow_private=True, delay=timedelta(0), render="never", revisit=plan.revisit)
+        limited = replace(
+            wished,
+            budget_per_day=None if plan.target_freshness else plan.budget,
+            target_freshness=plan.target_freshness,
+            hours=plan.hours,
+        )
         authority = Authority(site.root.removeprefix("http://"))
         domain = await domains.register(db, authority, scheme="http", domain_settings=wished, at=history.start)
         runs, reports = [], []
@@ -122,14 +136,14 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
             for n in range(plan.days * plan.runs_a_day):
                 at = history.start + (n + 1) * DAY / plan.runs_a_day - LEAD
                 if n == (0 if plan.is_cold else plan.runs_a_day):
-                    domain = await domains.change(db, domain, replace(wished, budget_per_day=plan.budget), at=at)
+                    domain = await domains.change(db, domain, limited, at=at)
                 site.day = (at - history.start) / DAY
                 runs.append(await _run(db, resources, site, domain, settings=settings, at=at))
                 progress(runs[-1])
                 await _plan(db, domain, settings=settings, at=at)
                 found = await report.domain_report(db, domain, at=at, window=DAY)
-                if (n + 1) % plan.runs_a_day == 0 and found is not None and found.freshness_plain is not None:
-                    reports.append(Report(site.day, found.freshness_plain))
+                if (n + 1) % plan.runs_a_day == 0 and found and found.freshness_plain and found.freshness:
+                    reports.append(Report(site.day, found.freshness_plain, found.freshness))
         visits = await _visits(db, domain, since=history.start)
     return Replay(runs, site.requests, visits, reports)
 

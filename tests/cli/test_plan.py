@@ -66,6 +66,24 @@ def test_what_more_and_fewer_requests_would_buy(recrawl: Recrawl, crawled: Site)
     assert all(line == line.rstrip() for line in told.splitlines())
 
 
+def test_what_the_importance_mix_costs_in_plain_freshness(recrawl: Recrawl, crawled: Site, database_url: str) -> None:
+    execute(database_url, "UPDATE cash SET history = history * 50 WHERE get_byte(key, 0) < 64")
+    recrawl("domains", "set", crawled.name, "--budget", "10", "--importance-mix", "1")
+    recrawl("plan")
+
+    told = recrawl("plan", crawled.name).out
+    found = recrawl("plan", crawled.name, "--json").json
+    recrawl("domains", "set", crawled.name, "--importance-mix", "0")
+    at_zero = recrawl("plan", crawled.name)
+    recrawl("domains", "set", crawled.name, "--importance-mix", "1", "--revisit", "similarity")
+    by_similarity = recrawl("plan", crawled.name)
+
+    assert 0 < found["plain_freshness"] < found["equal_freshness"] < 1
+    assert "Importance mix 1: " in told
+    assert "equal weights (mix 0) give" in told
+    assert "Importance mix" not in at_zero.out + by_similarity.out
+
+
 WISHES = [(), ("--budget", "10"), ("--budget", "20", "--fresh", "80%"), ("--no-older-than", "3d")]
 
 
@@ -181,14 +199,13 @@ def test_policies_are_compared_on_what_is_believed_of_the_domains_own_pages(recr
     recrawl("plan")
 
     told = recrawl("plan", crawled.name).out
-    price, fixed, similarity, as_many = recrawl("plan", crawled.name, "--json").json["policies"]
+    price, fixed, similarity = recrawl("plan", crawled.name, "--json").json["policies"]
 
-    assert [each["is_today"] for each in (price, fixed, similarity, as_many)] == [True, False, False, False]
-    assert (price["policy"], similarity["policy"], as_many["policy"]) == ("price", "similarity", "price")
-    assert fixed["requests_per_day"] == pytest.approx(price["requests_per_day"], rel=1e-3)
-    assert as_many["requests_per_day"] == pytest.approx(similarity["requests_per_day"], rel=1e-3)
-    assert fixed["freshness"] < price["freshness"]
-    assert similarity["freshness"] < as_many["freshness"]
+    assert [each["is_today"] for each in (price, fixed, similarity)] == [True, False, False]
+    assert (price["policy"], similarity["policy"]) == ("price", "similarity")
+    for other in (fixed, similarity):
+        assert other["requests_per_day"] == pytest.approx(price["requests_per_day"], rel=1e-3)
+        assert other["freshness"] < price["freshness"]
     assert any(line.startswith("price, in force") for line in told.splitlines())
     assert "Looked at again" not in told
     assert recrawl("domains", "set", crawled.name, "--revisit", fixed["policy"]).code == 0

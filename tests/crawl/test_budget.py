@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.crawl import open_resources, run_shift
@@ -71,6 +73,25 @@ async def test_a_paced_budget_is_spread_over_the_day_and_used_by_its_end(db: Dat
 
     assert asked == [2, 25, 49, 73, 96]  # the root is a seed: with robots.txt it does not wait for the pace
     assert spent == [(96,)]
+
+
+async def test_a_budget_is_spread_over_the_open_hours_and_used_by_their_end(
+    db: Database, domain: Domain, living: LivingServer
+) -> None:
+    """Nothing is due any more, so that all of it goes to pages that are not worth their price."""
+    await crawl(db, at=START)
+    limited = replace(domain.settings, budget_per_day=32, hours="mon-fri 9-17")
+    await domains.change(db, domain, limited, at=START)
+    weekdays = [day for day in range(1, 8) if (START + day * DAY).weekday() < 5]
+    (saturday,) = [day for day in range(1, 8) if (START + day * DAY).weekday() == 5]
+
+    by_day = [await asked_on(db, living, day, hours=[0, 8, 9, 11, 13, 15, 16.75, 20]) for day in weekdays]
+
+    for asked in by_day:
+        assert asked[:2] == [0, 0]
+        assert [asked[n] for n in range(2, 8)] == pytest.approx([1, 9, 17, 25, 32, 32], abs=1)
+        assert asked[-1] >= 32 - 1
+    assert await asked_on(db, living, saturday, hours=[0, 9, 13, 16.75]) == [0, 0, 0, 0]
 
 
 async def test_what_a_day_has_left_over_is_not_sent_on_the_next_days_account(

@@ -1,5 +1,6 @@
 """Planning over real domains in the store: importance beside each other, priors, prices, and what cannot be had."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -122,6 +123,25 @@ async def test_a_budget_is_spent_and_twice_the_budget_is_spent_after_the_next_pl
     await planned_for(db, domain, at=AT + timedelta(minutes=10))
 
     assert await fetched(db, "SELECT id FROM inbox") == []  # a price that stays wakes nobody
+
+
+async def test_a_budget_scales_the_gaps_of_a_policy_that_without_one_hold(db: Database) -> None:
+    similar = DomainSettings(revisit="similarity", allow_private=True)
+    domain = await populated(db, "alike.test", similar)
+    free = await planned_for(db, domain)
+    asked = free.plan.expected.requests
+    few, many = [
+        await planned_for(db, await changed(db, domain, replace(similar, budget_per_day=budget)))
+        for budget in (40, 160)
+    ]
+
+    assert 50 < asked < 80
+    assert free.plan.requests == pytest.approx(asked)
+    assert few.plan.requests == pytest.approx(39, abs=0.7)
+    assert many.plan.requests == pytest.approx(157, abs=1.5)
+    assert few.plan.expected.freshness < free.plan.expected.freshness < many.plan.expected.freshness
+    assert "as long as rules or the policy say" in few.plan.finding
+    assert many.plan.finding == ""
 
 
 async def test_a_delay_that_leaves_fewer_requests_than_are_worth_it_has_a_price_of_its_own(db: Database) -> None:

@@ -6,7 +6,7 @@ budget, `hours` that of calendar windows. Uses freshness and what is below it.
 
 from crawler.core.budget.cost import BY_TIME, Cost, Costs, Price, RequestKind, is_head_cheaper, learnt
 from crawler.core.budget.domain_prices import DomainPlan, has_moved, requests_at, solve_plans
-from crawler.core.budget.expected import FACTORS, Expectation
+from crawler.core.budget.expected import FACTORS, Expectation, expected_in_one
 from crawler.core.budget.hours import (
     ALWAYS,
     Hours,
@@ -99,6 +99,7 @@ __all__ = [
     "compare_policies",
     "day_share",
     "debited",
+    "expected_in_one",
     "falling_price",
     "floor_left",
     "grantable",

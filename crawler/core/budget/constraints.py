@@ -74,7 +74,12 @@ def constraints_of(
     # A target that no number of requests can reach is no reason to make as many requests as possible.
     takes = asked.requests if math.isfinite(asked.requests) else None
     return Constraints(
-        terms, _with_longest(work, longest, late=late), takes, limit, longest, ". ".join(filter(None, findings))
+        terms,
+        _with_longest(_scaled(work, own, shares) if terms.scales_gaps else work, longest, late=late),
+        takes,
+        limit,
+        longest,
+        ". ".join(filter(None, findings)),
     )
 
 
@@ -86,10 +91,24 @@ def _longest(work: Work, limit: Limit, most: float) -> tuple[float, str]:
 
 def _late(work: Work, limit: Limit, shares: Shares) -> tuple[float, str]:
     """The factor by which pages have to wait longer than rules say, 1 or more, and the limit that causes it."""
-    pages = work.known
-    asked = float((pages.stands_for * pages.requests / pages.most)[pages.is_ruled].sum())
     left = limit.looks * left_by(work, shares) * (1 - LONGEST_INTERVAL_SHARE)
-    return max(asked / max(left, TINY), 1.0), limit.rate
+    return max(_asked_by_rules(work.known) / max(left, TINY), 1.0), limit.rate
+
+
+def _asked_by_rules(pages: PageArrays) -> float:
+    """The requests a day that rules, or another policy than the price, ask for."""
+    return float((pages.stands_for * pages.requests / pages.most)[pages.is_ruled].sum())
+
+
+def _scaled(work: Work, limit: Limit, shares: Shares) -> Work:
+    """The work, with the gaps of a policy shortened until the known pages use what the limit leaves them.
+
+    Gaps that are too short for the limit are stretched by `_late`.
+    """
+    asked = _asked_by_rules(work.known)
+    factor = min(asked / max(limit.looks * left_by(work, shares), TINY), 1.0)
+    known = work.known
+    return replace(work, known=replace(known, least=known.least * factor, most=known.most * factor))
 
 
 def demand_of(work: Work, terms: DomainLimits, shares: Shares) -> TargetDemand:

@@ -12,7 +12,7 @@ import numpy as np
 
 from crawler.core.budget.constraints import Constraints, constraints_of, demand_of
 from crawler.core.budget.cost import Price
-from crawler.core.budget.expected import Expectation, expected_at
+from crawler.core.budget.expected import Expectation, expected_in_one
 from crawler.core.budget.find_root import LEAST_PRICE, TINY
 from crawler.core.budget.page_arrays import PageArrays, first_looks
 from crawler.core.budget.sample import joined
@@ -150,7 +150,7 @@ def _costing_bytes(pages: PageArrays) -> PageArrays:
 def _bytes_at(domain: Constraints, price: Price, shares: Shares) -> float:
     """Bytes that a domain is expected to receive on one day."""
     requests = requests_at(domain.work, price, limit=domain.looks, shares=shares)
-    known = expected_at(domain.work.known, np.array([price.per_request]), per_byte=price.per_byte)
+    known = expected_in_one(domain.work.known, price)
     new = domain.work.new
     of_new = float((new.stands_for * new.received_bytes).sum()) / max(float((new.stands_for * new.requests).sum()), 1.0)
     return known.received_bytes + max(requests - known.requests, 0.0) * of_new
@@ -177,7 +177,7 @@ def has_moved(before: Price, after: Price, pages: PageArrays) -> bool:
 
 def requests_at(work: Work, price: Price, *, limit: float = math.inf, shares: Shares = EVEN) -> float:
     """Requests for looks that a domain is expected to make on one day: revisits, and first looks within its limit."""
-    known = expected_at(work.known, np.array([price.per_request]), per_byte=price.per_byte).requests
+    known = expected_in_one(work.known, price).requests
     new = work.new
     first = first_looks(new, price.per_request * new.requests + price.per_byte * new.received_bytes)
     return known + min(float((first * new.requests).sum()), (1 - shares.refresh) * limit)
@@ -193,7 +193,7 @@ def _plan(domain: Constraints, price: Price, shares: Shares) -> DomainPlan:
         asked=domain.asked,
         limit=domain.limit,
         requests=min(requests_at(domain.work, price, limit=domain.looks, shares=shares), domain.looks),
-        expected=expected_at(domain.work.known, np.array([price.per_request]), per_byte=price.per_byte),
+        expected=expected_in_one(domain.work.known, price),
         finding=domain.finding,
     )
 

@@ -79,6 +79,11 @@ def expected_at(pages: PageArrays, prices: Floats, *, per_byte: float = 0.0) -> 
     )
 
 
+def expected_in_one(pages: PageArrays, price: Price) -> Expectation:
+    """The Expectation for known pages of one domain at its price."""
+    return expected_at(pages, np.array([price.per_request]), per_byte=price.per_byte)
+
+
 def cost_of_freshness(work: Work, target: float, limits: Floats, *, shares: Shares = EVEN) -> TargetCost:
     """The budget of all domains together at which a share `target` of the weight is expected to be fresh.
 

@@ -1,14 +1,12 @@
 """What a domain's revisit policies would make of its known pages: requests, freshness and age, beside each other.
 
-Beliefs say how often pages change; no page is looked at for it. A policy that asks for its own number of requests
-stands beside the price at as many.
+Beliefs say how often pages change; no page is looked at for it. All are compared at as many requests a day.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crawler.core.budget.cost import Price
 from crawler.core.budget.expected import Expectation, expected_at
 from crawler.core.budget.find_root import find_root
 from crawler.core.budget.page_arrays import PageArrays
@@ -29,21 +27,21 @@ class PolicyForecast:
     expected: Expectation
 
 
-def compare_policies(free: PageArrays, own: PageArrays, price: Price, *, policy: str) -> list[PolicyForecast]:
-    """The domain's policy, and the others beside it: each at as many requests, or beside the price at as many.
+def compare_policies(free: PageArrays, today: Expectation, *, policy: str) -> list[PolicyForecast]:
+    """The domain's policy, and the others beside it, each at as many requests.
 
-    free: the known pages of one domain, not empty, with the bounds of their gaps.  own: the same pages with their gaps
-    as the policy has them.  price: in force.  Similarity is taken to have settled: one look in each page's period.
+    free: the known pages of one domain, not empty, with the bounds of their gaps.  today: what the policy makes expect.
+    Similarity is taken to have settled: visits of a page are a multiple of its mean time between changes apart, the
+    same for all pages, as a budget scales its periods.
     """
-    today = expected_at(own, np.array([price.per_request]), per_byte=price.per_byte)
     found = [PolicyForecast(policy, is_today=True, expected=today)]
     if policy != PRICE:
         found.append(_by_price(free, today.requests))
     if not policy.startswith(FIXED):
         found.append(_fixed(free, today.requests))
     if policy != SIMILARITY:
-        similar = _bound(free, free.b / free.a)
-        found += [PolicyForecast(SIMILARITY, is_today=False, expected=similar), _by_price(free, similar.requests)]
+        similar = _bound(free, free.b / free.a * _scale(free, free.b / free.a, today.requests))
+        found.append(PolicyForecast(SIMILARITY, is_today=False, expected=similar))
     return found
 
 
@@ -59,13 +57,18 @@ def _by_price(free: PageArrays, requests: float) -> PolicyForecast:
 
 def _fixed(free: PageArrays, requests: float) -> PolicyForecast:
     """One span for all pages, at as many requests."""
-
-    def asked(days: Floats) -> Floats:
-        return np.atleast_1d(_bound(free, days[0]).requests)
-
-    days = float(find_root(asked, np.array([requests]), near=np.array([10.0]))[0])
+    days = _scale(free, 1.0, requests)
     span = f"{days:.3g}d" if days >= 1 else f"{24 * days:.3g}h"
     return PolicyForecast(f"{FIXED} {span}", is_today=False, expected=_bound(free, days))
+
+
+def _scale(free: PageArrays, gaps: Numbers, requests: float) -> float:
+    """The factor on gaps by which so many requests a day are made, or as near to them as the bounds allow."""
+
+    def asked(factor: Floats) -> Floats:
+        return np.atleast_1d(_bound(free, gaps * factor[0]).requests)
+
+    return float(find_root(asked, np.array([requests]), near=np.array([10.0]))[0])
 
 
 def _bound(free: PageArrays, days: Numbers) -> Expectation:

@@ -1,7 +1,7 @@
 """A random sample of a domain's pages, to which its priors are fitted and on which its price is solved."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -75,6 +75,14 @@ class PageSample:
     priors: tuple[Belief, ...] = field(default_factory=_no_priors)
     costs: Costs = field(default_factory=Costs)
     source: SourceWorth = NO_SOURCE
+
+    def counted_alike(self) -> "PageSample":
+        """The sample with equal importance of all pages, which does not change what they weigh."""
+        return replace(self, importance=np.ones_like(self.importance))
+
+    def weighed_alike(self) -> "PageSample":
+        """The sample with equal importance and weight of all pages."""
+        return replace(self.counted_alike(), weight=np.ones_like(self.weight))
 
     @property
     def known(self) -> float:

@@ -14,6 +14,7 @@ ROBOTS_PER_DAY = 1.0  # requests that are no looks
 AUDIT_SHARE = 0.01  # of a budget, for the audit: the random sample that measures the freshness report
 MOST_OVERHEAD = 0.5  # of a budget: a single request a day is not all spent on robots.txt
 NEVER_DAYS = 1e6
+AIM_ABOVE = 0.004  # a target of freshness: by the pace of a day visits are late, which costs .0025 (decision 0051)
 UNITS = ((1.0, "days"), (1 / 24, "hours"), (1 / 1440, "minutes"), (1 / 86_400, "seconds"))  # in days
 
 
@@ -26,6 +27,7 @@ class DomainLimits:
     most_days: the longest interval, unless the target is shorter.  part: requests a day that a budget of all domains
     together leaves this one.  spends_all: the whole budget is spent, even if a target asks for less.
     is_always_open: the domain has no hours; else all of a day is a mean day's.
+    scales_gaps: the gaps of the domain's revisit policy are scaled until they use the limit.
     """
 
     importance: float = 1.0
@@ -39,6 +41,7 @@ class DomainLimits:
     part: float = float("inf")
     spends_all: bool = False
     is_always_open: bool = True
+    scales_gaps: bool = False
 
     @property
     def limit(self) -> float:
@@ -131,7 +134,10 @@ def target_demand(work: Work, terms: DomainLimits, shares: Shares) -> TargetDema
         limit = Limit(terms.part, f"its part of all domains' budget, {terms.part:,.0f} a day,", "")
     limits = np.array([limit.looks])
     if terms.freshness is not None:
-        need = cost_of_freshness(work, terms.freshness, limits, shares=shares)
+        aim = terms.freshness + min(AIM_ABOVE, (1 - terms.freshness) / 8)
+        need = cost_of_freshness(work, aim, limits, shares=shares)
+        if not need.possible:
+            need = cost_of_freshness(work, terms.freshness, limits, shares=shares)
         target = f"{100 * terms.freshness:.3g} % fresh"
         return TargetDemand(
             budget_for(need.requests), None, _finding(target, need, limit, f"gives {100 * need.reachable:.1f} %")

@@ -183,6 +183,10 @@ def _show(found: Forecast) -> None:
     fresh = {step.factor: step.plan.expected.freshness for step in found.steps}
     if {1.0, 2.0} <= fresh.keys():
         say(f"Twice as many would make it {shown_share(fresh[2.0])} fresh, after {shown_share(fresh[1.0])} today")
+    if found.plain_freshness is not None and found.equal_freshness is not None:
+        mix = found.domain.settings.importance_mix
+        plain, equal = shown_share(found.plain_freshness), shown_share(found.equal_freshness)
+        say(f"Importance mix {mix:g}: {plain} of the pages fresh, all alike; equal weights (mix 0) give {equal}")
     if any(step.budget > found.cap for step in found.steps):
         say(f"* more than politeness allows ({found.cap:,.0f} a day), which is what to expect then")
     elif not all(step.is_allowed for step in found.steps):
