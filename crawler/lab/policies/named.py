@@ -34,7 +34,6 @@ POLICIES: dict[str, Maker] = {
 SWITCHED: dict[str, Maker] = {
     PLAIN: _ours(NOTHING),
     "no activity": _ours(replace(ALL, activity=False)),
-    "no drift": _ours(replace(ALL, drift=False)),
     "no templates": _ours(replace(ALL, groups=False)),
     "no prior": _ours(replace(ALL, prior=False)),
     "mix 0.5": _ours(replace(ALL, mix=0.5)),

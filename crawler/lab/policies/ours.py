@@ -12,17 +12,13 @@ from crawler.core.budget import longest_gap
 from crawler.core.freshness import (
     MOST_UNSEEN,
     PRIOR,
-    UNKNOWN,
     USUAL_AMOUNT,
     Candidates,
     Heard,
     amount_factor,
     amount_of_bits,
-    blend,
     chance_fresh,
-    chances,
     days_ahead,
-    drift_of,
     expected_amount,
     faded,
     heard_days,
@@ -35,16 +31,14 @@ from crawler.core.freshness import (
     pooled,
     refit,
     refit_amounts,
-    scores_after,
     select,
-    share_redrawn,
     weights_of,
     with_prior,
     without_prior,
 )
 from crawler.lab.policies.activities import SiteActivities
 from crawler.lab.policies.policy import LookBatch, Scene, places
-from crawler.lab.worlds.world import Flags, Floats, Ints
+from crawler.lab.worlds.world import Floats, Ints
 
 SHORTEST_GAP_DAYS = 1e-6
 LEAST_DAYS = 1 / 144  # between two looks at a page
@@ -58,14 +52,13 @@ ANY_PRICE = 1e-9  # every look is worth it, so that the best ones take the slots
 class Mechanisms:
     """What a rule has beside exact updates that fade over a year, one prior, and the order of value.
 
-    activity: the days on which a host's pages changed are learned.  drift: so is how often rates are drawn anew.
+    activity: the days on which a host's pages changed are learned.
     prior: the prior is refitted every day.  groups: each URL template has one of its own.
     modified: a Last-Modified that can be true is believed.  amounts: a change counts by how much it changes.
     mix: how far importance makes up a page's weight, 0 to 1.
     """
 
     activity: bool = True
-    drift: bool = True
     prior: bool = True
     groups: bool = True
     modified: bool = True
@@ -74,7 +67,7 @@ class Mechanisms:
 
 
 ALL = Mechanisms()
-NOTHING = Mechanisms(activity=False, drift=False, groups=False, modified=False)
+NOTHING = Mechanisms(activity=False, groups=False, modified=False)
 
 
 class Ours:
@@ -98,7 +91,6 @@ class Ours:
         self._since = np.full(size, np.nan)  # the last good look
         self._phase = np.ones(size)  # the part of its first gap that a page waits
         self._is_new = np.zeros(size, bool)
-        self._drift, self._drift_at = UNKNOWN, 0.0
         self._activities = SiteActivities(int(scene.host.max()) + 1)
         self._planned_at = 0.0
         self._handed_out = 0
@@ -159,11 +151,7 @@ class Ours:
         by_site = self._by_site(looks)
         a, b = faded(a, b, a0, b0, looks.gap)
         heard = self._heard(page)
-        given = chances(a, b, heard_days(a, b, by_site, heard), looks.changed)
-        by_prior = chances(a0, b0, heard_days(a0, b0, by_site, heard), looks.changed)
-        redrawn = share_redrawn(given, by_prior, looks.gap, drift=drift_of(self._drift) * self._has.drift)
-        self._learn_drift(looks, again, given, by_prior)
-        learnt = blend(self._learnt(a, b, looks, heard, by_site), self._learnt(a0, b0, looks, heard, by_site), redrawn)
+        learnt = self._learnt(a, b, looks, heard, by_site)
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
         self._evidence_a[page], self._evidence_b[page] = without_prior(a, b, a0, b0)
         self._learn_amounts(page[looks.changed], looks.distance_bits[looks.changed])
@@ -202,14 +190,6 @@ class Ours:
             usual = group[self._group[pages]]
             expected = expected_amount(self._amount_total[pages], self._amount_changes[pages], usual)
             self._weight[pages] = weights_of(self._importance[pages] * amount_factor(expected, mean))
-
-    def _learn_drift(self, looks: LookBatch, again: Flags, given: Floats, by_prior: Floats) -> None:
-        """Tell the domain's drift what was found, and what chances that had been given."""
-        now = float(looks.at[-1])
-        self._drift = scores_after(
-            self._drift, days=now - self._drift_at, before=given[again], prior=by_prior[again], gap=looks.gap[again]
-        )
-        self._drift_at = now
 
     def _activity_ahead(self, pages: Ints) -> Floats:
         """The days by which the hosts' activity has gone ahead of the calendar since the pages were seen."""
