@@ -15,16 +15,11 @@ from crawler.core.budget import Budget, PageArrays, Work, page_arrays, sampled, 
 from crawler.core.budget.page_arrays import gaps
 from crawler.core.freshness import (
     PRIOR,
-    UNKNOWN,
     Floats,
     Numbers,
-    blend,
-    chances,
-    drift_of,
     faded,
     learn_changed,
     learn_same,
-    share_redrawn,
 )
 
 HEAD = ("what", "pages", "seconds", "bar, seconds")
@@ -78,9 +73,7 @@ def learning(count: int, *, times: int) -> Timed:
 def learn_and_appraise(pages: PageArrays, gap: Floats, found: np.typing.NDArray[np.bool_]) -> Floats:
     """What a look at each page taught, and in how many days each is due again."""
     a, b = faded(pages.a, pages.b, PRIOR.a, PRIOR.b, gap)
-    before, prior = chances(a, b, gap, found), chances(PRIOR.a, PRIOR.b, gap, found)
-    redrawn = share_redrawn(before, prior, gap, drift=drift_of(UNKNOWN))
-    a, b = blend(_learnt(a, b, gap, found), _learnt(PRIOR.a, PRIOR.b, gap, found), redrawn)
+    a, b = _learnt(a, b, gap, found)
     return gaps(page_arrays(a, b, pages.weight), USUAL_PRICE)
 
 

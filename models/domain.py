@@ -330,9 +330,6 @@ class DomainState(SQLModel, table=True):
     spent_requests: int = Field(sa_column=count())
     spent_bytes: int = Field(sa_column=big(default="0"))
     spent_floor: int = Field(sa_column=count())
-    # What its looks say of how often a page's rate is drawn anew, up to drift_at; empty before the first of them.
-    drift: list[float] = Field(sa_column=reals())
-    drift_at: datetime | None = Field(sa_column=instant(nullable=True))
     # The site's activity: limits of its days, and days by which it is ahead of the calendar at each.
     activity_at: list[datetime] = Field(sa_column=instants())
     activity_ahead: list[float] = Field(sa_column=reals())

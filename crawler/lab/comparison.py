@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from crawler.lab.measures import Measured
-from crawler.lab.policies.named import OPTIMUM, OURS, POLICIES
+from crawler.lab.policies.named import EVERY, OPTIMUM, OURS
 from crawler.lab.simulation import simulate
 from crawler.lab.worlds.populations import make_world
 from crawler.lab.worlds.world import World
@@ -64,7 +64,8 @@ class Mean:
 class ComparisonRow:
     """One policy in one world at one budget, over the seeds; all of it of the second half of the time.
 
-    ratio: freshness over that of the clairvoyant optimum in the very same world.  requests: per day.
+    ratio: freshness over that of the clairvoyant optimum in the very same world; ratios: seed by seed.
+    requests: per day.
     divergence: share of its text by which a copy differs, by importance.
     wasted: share of the requests that found nothing new.  used: share of what the ledger allowed.
     calibration, worst_decile: expected less true freshness, without sign; None for who expects nothing.
@@ -77,6 +78,7 @@ class ComparisonRow:
     seeds: int
     freshness: Mean
     ratio: Mean
+    ratios: tuple[float, ...]
     plain: Mean
     divergence: Mean
     age_days: Mean
@@ -122,7 +124,7 @@ def _runs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Measured]]:
 
 def run(job: Job) -> Measured:
     """One run."""
-    return simulate(_world(job.source, job.seed), POLICIES[job.policy], budget_per_day=per_day(job))
+    return simulate(_world(job.source, job.seed), EVERY[job.policy], budget_per_day=per_day(job))
 
 
 def per_day(job: Job) -> int:
@@ -139,28 +141,31 @@ def _row(outcomes: dict[Job, Measured], jobs: Sequence[Job]) -> ComparisonRow:
     """One policy's seeds in one world at one budget."""
     first, found = jobs[0], [outcomes[job] for job in jobs]
     best = [outcomes[Job(job.source, job.share, OPTIMUM, job.seed)] for job in jobs]
+    ratios = tuple(each.freshness / top.freshness for each, top in zip(found, best, strict=True))
     known = [each.calibration for each in found if each.calibration is not None and first.policy == OURS]
     return ComparisonRow(
         world=first.source.name,
         share=first.share,
         policy=first.policy,
         seeds=len(jobs),
-        freshness=_mean(each.freshness for each in found),
-        ratio=_mean(each.freshness / top.freshness for each, top in zip(found, best, strict=True)),
-        plain=_mean(each.plain for each in found),
-        divergence=_mean(each.divergence for each in found),
-        age_days=_mean(each.age_days for each in found),
-        requests_per_day=_mean(each.requests / each.granted * per_day(first) for each in found),
-        wasted=_mean(each.wasted / max(each.requests, 1) for each in found),
-        used=_mean(each.requests / each.granted for each in found),
+        freshness=mean_of(each.freshness for each in found),
+        ratio=mean_of(ratios),
+        ratios=ratios,
+        plain=mean_of(each.plain for each in found),
+        divergence=mean_of(each.divergence for each in found),
+        age_days=mean_of(each.age_days for each in found),
+        requests_per_day=mean_of(each.requests / each.granted * per_day(first) for each in found),
+        wasted=mean_of(each.wasted / max(each.requests, 1) for each in found),
+        used=mean_of(each.requests / each.granted for each in found),
         over_days=sum(each.over_days for each in found),
-        calibration=_mean(each.error for each in known) if known else None,
-        worst_decile=_mean(each.worst_decile_error for each in known) if known else None,
+        calibration=mean_of(each.error for each in known) if known else None,
+        worst_decile=mean_of(each.worst_decile_error for each in known) if known else None,
         deciles=tuple(map(tuple, np.mean([each.by_decile for each in known], axis=0).tolist())) if known else (),
     )
 
 
-def _mean(values: Iterable[float]) -> Mean:
+def mean_of(values: Iterable[float]) -> Mean:
+    """The mean of some seeds."""
     found = np.array(list(values))
     error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0
     return Mean(float(found.mean()), float(error))

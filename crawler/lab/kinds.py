@@ -24,10 +24,10 @@ from crawler.core.freshness import (
     with_prior,
     without_prior,
 )
-from crawler.lab.comparison import Mean
+from crawler.lab.comparison import Mean, mean_of
 from crawler.lab.policies.clairvoyant import Clairvoyant
-from crawler.lab.policies.ours import Ours
-from crawler.lab.policies.policy import LookBatch, Policy, Scene
+from crawler.lab.policies.ours import Mechanisms, Ours
+from crawler.lab.policies.policy import Policy, Scene
 from crawler.lab.simulation import simulate
 from crawler.lab.worlds import rhythm
 from crawler.lab.worlds.world import Floats, Ints, Pieces, World, keys_of
@@ -93,18 +93,11 @@ class NewDomains(Ours):
 
     def __init__(self, scene: Scene, *, older: OlderDomains, kinds: Sequence[str], begins: Sequence[Belief]) -> None:
         """kinds, begins: of each new domain, its kind and the prior that it begins with."""
-        super().__init__(scene, by_amount=True)  # as domains begin, unless their user says otherwise
+        super().__init__(scene, Mechanisms(amounts=True))  # as domains begin, unless their user says otherwise
         self._older, self._kinds = older, tuple(kinds)
         self._members = [np.flatnonzero(scene.group == each) for each in range(len(self._kinds))]
         self._a0, self._b0 = np.array([each.a for each in begins]), np.array([each.b for each in begins])
-        self._phase = 1.0 - self._rng.random(scene.size)  # as in the store, until the first revisit
-
-    def first_phases(self, pages: Ints) -> Floats:
-        return self._phase[pages]
-
-    def learn(self, looks: LookBatch) -> None:
-        self._phase[looks.page] = 1.0
-        super().learn(looks)
+        self._phase = 1.0 - np.random.default_rng(0).random(scene.size)  # as in the store, until the first revisit
 
     def refitted(self, known: Ints) -> tuple[Floats, Floats]:  # noqa: ARG002  all pages are, from the first day on
         samples = [
@@ -125,7 +118,7 @@ def kinds_compared(trial: Trial, shares: Sequence[float], *, seeds: int) -> Iter
             fresh[start] = np.array([each[0] for each in found])
             used = np.array([each[1] for each in found])
             gain = fresh[start] - fresh[Start.NOTHING]
-            yield KindRow(share, start, seeds, _mean(fresh[start]), _mean(gain), _mean(used))
+            yield KindRow(share, start, seeds, mean_of(fresh[start]), mean_of(gain), mean_of(used))
 
 
 def _lived(trial: Trial, start: Start, share: float, *, seed: int) -> tuple[float, float]:
@@ -240,8 +233,3 @@ def _sample(evidence_a: Floats, evidence_b: Floats, prior: Belief) -> PageSample
         weight=np.ones(size),
         priors=(prior,),
     )
-
-
-def _mean(values: Floats) -> Mean:
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return Mean(float(values.mean()), float(error))

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from crawler.lab.comparison import Mean
+from crawler.lab.comparison import Mean, mean_of
 from crawler.lab.policies.clairvoyant import Clairvoyant
 from crawler.lab.policies.listening import Listening
 from crawler.lab.policies.ours import Ours
@@ -72,12 +70,12 @@ def _row(share: float, voice: Voice, rows: Sequence[tuple[float, ...]]) -> Voice
     return VoiceRow(
         share=share,
         voice=voice,
-        freshness=_mean(freshness),
-        gain=_mean(gain),
+        freshness=mean_of(freshness),
+        gain=mean_of(gain),
         worst=min(gain),
-        ratio=_mean(ratio),
-        used=_mean(used),
-        calibration=_mean(calibration),
+        ratio=mean_of(ratio),
+        used=mean_of(used),
+        calibration=mean_of(calibration),
     )
 
 
@@ -88,8 +86,3 @@ def _heard(world: World, told: Told, budget: int, *, deaf: float, best: float) -
     said = outcome.calibration
     error = said.expected - said.true if said is not None else float("nan")
     return fresh, fresh - deaf, fresh / best, outcome.requests / outcome.granted, error
-
-
-def _mean(numbers: Sequence[float]) -> Mean:
-    error = np.std(numbers, ddof=1) / np.sqrt(len(numbers)) if len(numbers) > 1 else 0.0
-    return Mean(float(np.mean(numbers)), float(error))

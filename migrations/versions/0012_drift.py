@@ -1,4 +1,4 @@
-"""How fast a domain's change rates drift is learnt from its own looks (core/freshness/drift.py)."""
+"""How fast a domain's change rates drift is learnt from its own looks."""
 
 from alembic import op
 

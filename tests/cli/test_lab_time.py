@@ -32,6 +32,15 @@ def test_a_run_prints_json_and_nothing_else(recrawl: Recrawl) -> None:
     ]
 
 
+def test_each_mechanism_is_switched_in_a_table_of_its_own(recrawl: Recrawl) -> None:
+    small = ("lab", "mechanisms", "--pages", "20", "--days", "20", "--seeds", "2", "--budget", "10%")
+    told = recrawl(*small, "equal", "drift")
+
+    assert told.code == 0
+    assert "no activity" in told.out
+    assert [line.split()[0] for line in told.out.splitlines()[-2:]] == ["equal", "drift"]
+
+
 def test_a_trace_is_replayed_from_its_file(recrawl: Recrawl, tmp_path: Path) -> None:
     trace = tmp_path / "seen.csv"
     trace.write_text("".join(f"/{page},{day}\n" for page in range(12) for day in range(0, 40, page + 1)))

@@ -12,7 +12,7 @@ from crawler.lab.measures import Copies
 from crawler.lab.policies.adaptive import Queue, nutch, stormcrawler
 from crawler.lab.policies.informed import Informed
 from crawler.lab.policies.listening import Listening
-from crawler.lab.policies.named import AMOUNTS, INFORMED, OPTIMUM, OURS, POLICIES, UNIFORM
+from crawler.lab.policies.named import AMOUNTS, INFORMED, OPTIMUM, OURS, PLAIN, POLICIES, UNIFORM
 from crawler.lab.policies.ours import Ours
 from crawler.lab.policies.policy import LookBatch, Scene, best, places
 from crawler.lab.simulation import simulate
@@ -123,6 +123,19 @@ def test_ours_stays_above_uniform_where_its_model_is_wrong(name: str, pages: int
     found = compare([Job(source, 0.06, policy, 1) for policy in (OURS, UNIFORM)], workers=1)
 
     assert found[0].freshness.mean > found[1].freshness.mean
+
+
+def test_where_a_site_changes_by_releases_its_activity_is_worth_more_than_to_know_each_rate() -> None:
+    ours, plain = compare([Job(Made("releases", 150, 100.0), 0.2, name, 2) for name in (OURS, PLAIN)], workers=1)
+
+    assert ours.ratio.mean > 1.0 > plain.ratio.mean
+
+
+def test_on_a_tiny_site_ours_is_not_below_round_robin() -> None:
+    source = Made("equal", 100, 300.0)
+    ours, robin = compare([Job(source, 0.03, name, seed) for name in (OURS, UNIFORM) for seed in (1, 2)], workers=1)
+
+    assert ours.ratio.mean > robin.ratio.mean
 
 
 def test_a_lying_last_modified_does_no_harm() -> None:

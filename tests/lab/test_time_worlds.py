@@ -5,6 +5,7 @@ import pytest
 
 from crawler.errors import BadInput
 from crawler.lab import optimum
+from crawler.lab.worlds import rhythm
 from crawler.lab.worlds.populations import POPULATIONS, make_world
 from crawler.lab.worlds.traces import History, read_trace
 from crawler.lab.worlds.world import Modified, Pieces, World, keys_of
@@ -71,6 +72,18 @@ def test_bursts_vary_more_than_poisson_and_office_hours_leave_the_weekend_quiet(
     assert gaps_vary("log-normal") == pytest.approx(1.0, abs=0.1)
     assert gaps_vary("bursts") > 1.3
     assert ((weekday > 5.5) & (weekday < 6.0)).mean() < 0.03
+
+
+def test_what_changes_until_a_release_is_seen_from_then_on() -> None:
+    page, at = rhythm.released(
+        np.random.default_rng(1), np.array([0, 0, 1]), np.array([0.0, 0.1, 99.9]), days=100.0, apart=10.0
+    )
+
+    assert page.tolist() == [0, 1]
+    assert 0.1 < at[0] < 99.9 < at[1]
+    world = make_world("releases", pages=200, days=200.0, seed=1)
+    instants = np.unique(np.round(world.keys[:-1] % world.stride, 6))
+    assert len(instants[instants < world.days]) < 40 < len(world.keys) / 10
 
 
 def test_servers_lie_about_last_modified_in_their_own_ways() -> None:

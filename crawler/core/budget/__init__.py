@@ -37,7 +37,6 @@ from crawler.core.budget.page_arrays import (
     SAMPLE,
     SAMPLE_PER_DOMAIN,
     PageArrays,
-    heard_columns,
     page_arrays,
     sampled,
 )
@@ -104,7 +103,6 @@ __all__ = [
     "floor_left",
     "grantable",
     "has_moved",
-    "heard_columns",
     "is_head_cheaper",
     "learnt",
     "longest_gap",

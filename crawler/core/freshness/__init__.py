@@ -44,7 +44,6 @@ from crawler.core.freshness.belief import (
 )
 from crawler.core.freshness.calibration import Agreement, pooled_agreement
 from crawler.core.freshness.change_signal import SOURCE_NAME, ChangeSignal, SignalSource
-from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.policies import (
     BY_PRICE,
@@ -151,7 +150,6 @@ __all__ = [
     "REQUESTED",
     "SOURCE_NAME",
     "TEST_COPY_AFTER",
-    "UNKNOWN",
     "USUAL_AMOUNT",
     "USUAL_TERMS",
     "Agreement",
@@ -172,7 +170,6 @@ __all__ = [
     "PlannedSource",
     "PricePolicy",
     "RevisitPolicy",
-    "Scores",
     "Selection",
     "SharedPair",
     "SignalSource",
@@ -189,12 +186,9 @@ __all__ = [
     "amount_of_bits",
     "arrived",
     "bits_of_amount",
-    "blend",
-    "blended",
     "candidates_of",
     "chance_changed_of_one",
     "chance_fresh",
-    "chances",
     "change_expected",
     "changed",
     "changed_at",
@@ -203,7 +197,6 @@ __all__ = [
     "credible_rates",
     "days_ahead",
     "days_of_activity_ahead",
-    "drift_of",
     "due_again",
     "due_gap",
     "expected_amount",
@@ -246,10 +239,8 @@ __all__ = [
     "refit_amounts",
     "rests_until",
     "same",
-    "scores_after",
     "select",
     "select_requested_first",
-    "share_redrawn",
     "sharers",
     "signals_per_day",
     "site_activity",

@@ -87,8 +87,7 @@ def is_believable(age: Numbers, gap: Numbers) -> Flags:
 def faded(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, gap: Numbers) -> tuple[Floats, Floats]:
     """(a, b) with evidence aged by `gap` days: drawn toward the group's prior (a0, b0), never toward nothing.
 
-    Fading comes before learning from a look. Evidence learnt under an older prior fades with the rest. A domain's
-    drift takes more of it (freshness/drift).
+    Fading comes before learning from a look. Evidence learnt under an older prior fades with the rest.
     """
     kept = np.exp(-np.maximum(gap, 0.0) / FADING_DAYS)
     return np.asarray(a0 + (a - a0) * kept), np.asarray(b0 + (b - b0) * kept)

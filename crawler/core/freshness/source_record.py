@@ -17,12 +17,12 @@ what looks find is likelier with its word than without: the logarithms of these 
 long merit does not cover fresh lies (Page, "Continuous inspection schemes", 1954; Dawid, "Prequential analysis", 1984).
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crawler.core.freshness.belief import Belief
-from crawler.core.freshness.drift import chances
+from crawler.core.freshness.belief import Belief, chance_changed_of_one
 from crawler.core.freshness.signals import MOST_COUNTED, SourceWorth, heard_days, heard_of
 
 USUAL_RECALL, USUAL_CHANGES = 0.1, 15.0  # of a source that was never heard, and as how many changes that counts
@@ -150,10 +150,10 @@ def arrived(record: SourceRecord, *, days: float, pages: float, signals: float =
 
 def _merit(estimate: SourceWorth, believed: Belief, gap_days: float, count: int, *, changed: bool) -> float:
     """ln of how much likelier the finding of a look was with the source's word than without."""
-    a, b = believed.a, believed.b
-    told = heard_days(a, b, gap_days, heard_of(float(count), estimate))
-    with_it, without = (float(chances(a, b, days, np.asarray(changed))) for days in (told, gap_days))
-    return float(np.log(with_it / without))
+    told = float(heard_days(believed.a, believed.b, gap_days, heard_of(float(count), estimate)))
+    changes = (chance_changed_of_one(believed, days) for days in (told, gap_days))
+    with_it, without = (max(each if changed else 1 - each, LEAST_CHANCE) for each in changes)
+    return math.log(with_it / without)
 
 
 def _true_signals(estimate: SourceWorth, *, rate: float, expected: float, count: int) -> float:

@@ -37,7 +37,6 @@ class Terms:
     price: importance x days that this look must be worth; its cost is included.  least, most: bounds of the interval.
     prior: of the page's group.  amount: how much its group's changes change; None: each change counts alike.
     revisit: when the page is looked at again.
-    drift: how often a page's rate is drawn anew in this domain, per day (freshness/drift).
     sources: what the sources of signals in this domain are worth, by their numbers.
     once: the page is not looked at again.  is_ruled: `most` is a user's rule; then such a look is no floor visit.
     """
@@ -48,7 +47,6 @@ class Terms:
     prior: Belief = PRIOR
     amount: UsualAmount | None = None
     revisit: RevisitPolicy = BY_PRICE
-    drift: float = 0.0
     once: bool = False
     is_ruled: bool = False
     sources: tuple[SourceWorth, ...] = ()

@@ -44,7 +44,7 @@ from crawler.core.visit.soft_errors import (
     not_found_text,
     with_soft_error_signs,
 )
-from crawler.core.visit.update import TEACHES, drift_after, learnt_visit
+from crawler.core.visit.update import TEACHES, learnt_visit
 from crawler.core.visit.visit import (
     FIRST_RETRY,
     NETWORK_FAILURES,
@@ -98,7 +98,6 @@ __all__ = [
     "compare",
     "confirm_move",
     "decide",
-    "drift_after",
     "hold_after_redirects",
     "is_ahead",
     "is_same_list",

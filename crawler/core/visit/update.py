@@ -1,27 +1,19 @@
 """Update what is known of a page by a good look: its belief, its next due time, and trust in its Last-Modified."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-
-import numpy as np
-from numpy.typing import NDArray
 
 from crawler.core.change import Change, Verdict
 from crawler.core.freshness import (
     DAY,
     Amounts,
     Belief,
-    Floats,
     Heard,
     Looked,
-    Scores,
     UsualAmount,
     Wanted,
     amount_of,
-    blended,
     chance_changed_of_one,
-    chances,
     changed,
     changed_at,
     changed_heard,
@@ -30,13 +22,10 @@ from crawler.core.freshness import (
     fade,
     first_gap,
     heard_about,
-    heard_days,
     heard_days_of_one,
-    heard_from,
     is_believable,
     recall_of,
     same,
-    scores_after,
     with_change,
 )
 from crawler.core.http import Fetched, http_date
@@ -149,22 +138,10 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
     expected = chance_changed_of_one(target.belief, _aged_days(target.belief, target, by_site))
     if change not in TEACHES:
         return target.belief, None
-    prior = target.terms.prior
-    believed = fade(target.belief, prior=prior, gap=gap)
+    believed = fade(target.belief, prior=target.terms.prior, gap=gap)
     if age is not None and gap:
         age *= by_site / gap
-    stayed, redrawn = (_after(each, target, change, gap=by_site, age=age) for each in (believed, prior))
-    learnt = blended(
-        stayed,
-        redrawn,
-        believed=believed,
-        prior=prior,
-        gap_days=gap / DAY,
-        aged_days=(_aged_days(believed, target, by_site), _aged_days(prior, target, by_site)),
-        changed=change is Change.CHANGED,
-        drift=target.terms.drift,
-    )
-    return learnt, expected
+    return _after(believed, target, change, gap=by_site, age=age), expected
 
 
 def activity_gap(target: Target, *, now: datetime) -> timedelta:
@@ -196,23 +173,3 @@ def _heard(belief: Belief, target: Target) -> Heard:
 def _aged_days(belief: Belief, target: Target, gap: timedelta) -> float:
     """The gap in days of the site's activity in days, as signals make it."""
     return heard_days_of_one(belief, gap / DAY, target.signals, target.terms.sources)
-
-
-def drift_after(scores: Scores, visits: Sequence[Visit], *, days: float) -> Scores:
-    """A domain's drift scores after looks that found "changed" or "same". days: since the last batch of looks."""
-    targets = [visit.target for visit in visits]
-    gap = [(visit.at - visit.target.last_good_at) / DAY for visit in visits if visit.target.last_good_at]
-    by_site = np.array([activity_gap(visit.target, now=visit.at) / DAY for visit in visits])
-    changed = np.array([visit.change is Change.CHANGED for visit in visits])
-    before, prior = (
-        _chances(believed, targets, by_site, changed)
-        for believed in ([target.belief for target in targets], [target.terms.prior for target in targets])
-    )
-    return scores_after(scores, days=days, before=before, prior=prior, gap=np.array(gap))
-
-
-def _chances(believed: Sequence[Belief], targets: Sequence[Target], gap: Floats, changed: NDArray[np.bool_]) -> Floats:
-    """The chances that beliefs about pages gave to what was found, after all that was heard of them."""
-    a, b = np.array([each.a for each in believed]), np.array([each.b for each in believed])
-    heard = heard_from([each.signals for each in targets], [each.terms.sources for each in targets], a / b)
-    return chances(a, b, heard_days(a, b, gap, heard), changed)

@@ -12,7 +12,7 @@ from crawler.cli.progress import Runs
 from crawler.cli.values import shown_share
 from crawler.errors import BadInput
 from crawler.lab.comparison import ComparisonRow, Job, Made, Mean, WorldSource, compare
-from crawler.lab.policies.named import AMOUNTS, INFORMED, OPTIMUM, OURS, POLICIES
+from crawler.lab.policies.named import AMOUNTS, EVERY, INFORMED, OPTIMUM, OURS, POLICIES, SWITCHED
 from crawler.lab.worlds.populations import POPULATIONS
 from crawler.lab.worlds.traces import read_trace
 
@@ -53,7 +53,7 @@ class LabRequest:
 
     def job_list(self) -> list[Job]:
         """Every run. Raises BadInput like sources, and for a policy that is none."""
-        _refuse_unknown("policy", self.policies, POLICIES)
+        _refuse_unknown("policy", self.policies, EVERY)
         return [
             Job(source, share, policy, seed)
             for source in self.sources()
@@ -71,10 +71,10 @@ def _refuse_unknown(kind: str, names: Sequence[str], known: Iterable[str]) -> No
 
 def names(*, as_json: bool) -> int:
     if as_json:
-        print_json({"worlds": {name: each.story for name, each in POPULATIONS.items()}, "policies": list(POLICIES)})
+        print_json({"worlds": {name: each.story for name, each in POPULATIONS.items()}, "policies": list(EVERY)})
         return DONE
     show(["world", "what it is like"], [(name, each.story) for name, each in POPULATIONS.items()])
-    say(f"\nPolicies: {', '.join(POLICIES)}")
+    say(f"\nPolicies: {', '.join(EVERY)}")
     return DONE
 
 
@@ -132,7 +132,7 @@ def shown_mean(value: Mean, digits: int) -> str:
 def verdict(rows: Sequence[ComparisonRow]) -> Iterator[str]:
     """How much of the best rival's distance to the optimum ours closes, and how much could be closed with its prior."""
     ratios = {row.policy: row.ratio.mean for row in rows}
-    rivals = [policy for policy in ratios if policy not in {OURS, AMOUNTS, OPTIMUM, INFORMED}]
+    rivals = [policy for policy in ratios if policy not in {OURS, AMOUNTS, OPTIMUM, INFORMED, *SWITCHED}]
     if OURS in ratios and rivals:
         best = max(rivals, key=lambda policy: ratios[policy])
         gap = max(1 - ratios[best], 1e-12)

@@ -19,6 +19,15 @@ Budgets = Annotated[
         help="Requests a day, as a share of the pages: 3% or 0.03; may be repeated.",
     ),
 ]
+Traces = Annotated[
+    list[Path] | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        metavar="FILE",
+        help="Replay this: CSV page,changed_at or JSONL; may be repeated.",
+    ),
+]
 Seeds = Annotated[
     int, typer.Option(min=1, max=1000, metavar="N", help="Worlds to draw; errors come from their spread.")
 ]
@@ -39,15 +48,7 @@ def run(
     policy: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this policy; may be repeated. --list names them.")
     ] = None,
-    trace: Annotated[
-        list[Path] | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            metavar="FILE",
-            help="Replay this: CSV page,changed_at or JSONL; may be repeated.",
-        ),
-    ] = None,
+    trace: Traces = None,
     pages: Annotated[int, typer.Option(min=10, max=1_000_000, metavar="N", help="Pages of a made world.")] = 2000,
     days: Annotated[
         int, typer.Option(min=20, max=36_500, metavar="N", help="Virtual days; the second half counts.")
@@ -87,6 +88,49 @@ def run(
             jobs=jobs,
         ),
         figures=figures,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def mechanisms(
+    worlds: Annotated[
+        list[str] | None, typer.Argument(metavar="WORLD", help="Populations; without any, all that differ.")
+    ] = None,
+    budget: Budgets = None,
+    trace: Traces = None,
+    pages: Annotated[int, typer.Option(min=10, max=1_000_000, metavar="N", help="Pages of a made world.")] = 600,
+    days: Annotated[
+        int, typer.Option(min=20, max=36_500, metavar="N", help="Virtual days; the second half counts.")
+    ] = 400,
+    seeds: Seeds = 3,
+    jobs: Jobs = 1,
+    as_json: Json = False,
+) -> int:
+    """Measure what each mechanism of the product's rule brings: the rule beside itself with one of them switched.
+
+    Plain is exact updates of each page's rate that fade over a year, one prior for all pages, and the order of value;
+    uniform is round robin. Budgets are 1, 3, 10 and 30 % of the pages a day unless said.
+
+    Examples:
+
+        recrawl lab mechanisms --jobs 2
+        recrawl lab mechanisms equal log-normal --pages 100 --budget 3%
+    """
+    from crawler.lab.cli import compare
+    from crawler.lab.cli import mechanisms as command
+
+    return command.switched_off(
+        compare.LabRequest(
+            worlds=tuple(worlds or (() if trace else command.WORLDS)),
+            shares=tuple(budget or command.SHARES),
+            policies=command.COMPARED,
+            traces=tuple(trace or ()),
+            pages=pages,
+            days=days,
+            seeds=seeds,
+            jobs=jobs,
+        ),
         as_json=as_json,
     )
 

@@ -14,6 +14,7 @@ class SiteActivities:
 
     def __init__(self, hosts: int) -> None:
         self._curves: list[tuple[Floats, Floats] | None] = [None] * hosts  # limits in days, and days ahead at each
+        self._learned_at = 0.0
         self._kept: list[tuple[Ints, Floats, Floats, Flags, Floats]] = []  # page, since, at, changed, untold
 
     def ahead(self, host: Ints, since: Floats) -> Floats:
@@ -33,13 +34,14 @@ class SiteActivities:
         self._kept.append((looks.page[use], at - looks.gap[use], at, looks.changed[use], untold[use]))
 
     def learn(self, now: float, host: Ints, rate: Floats) -> None:
-        """Learn the activities up to now. host, rate: of all pages."""
+        """Learn the activities of hosts with new looks up to now. host, rate: of all pages."""
         self._kept = [each for each in self._kept if len(each[2]) and each[2][-1] > now - REMEMBERED_DAYS]
         if not self._kept:
             return
         page, since, at, changed, untold = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
         limits = np.append(np.arange(max(np.floor(since.min()), np.floor(now - REMEMBERED_DAYS)), now), now)
-        for each in np.unique(host[page]):
+        new, self._learned_at = at > self._learned_at, now
+        for each in np.unique(host[page[new]]):
             own = host[page] == each
             found = Findings(since[own], at[own], changed[own], rate[page[own]], untold[own])
             self._curves[each] = limits, days_of_activity_ahead(found, limits)

@@ -6,12 +6,9 @@ from crawler.core.freshness import (
     NEVER_HEARD,
     Belief,
     Heard,
-    SourceWorth,
     arrived,
     heard_of,
-    loudest,
     record_after,
-    worth_has_moved,
 )
 from crawler.lab.policies.ours import Ours
 from crawler.lab.policies.policy import LookBatch, Scene
@@ -29,18 +26,13 @@ class Listening(Ours):
         self._told, self._read, self._heard_at = told, 0, 0.0
         self._counts = np.zeros(scene.size, np.int64)
         self.record = NEVER_HEARD
-        self._weighed = NEVER_HEARD.worth  # by what the due times are made
 
     def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
         self._listen(now)
-        if worth_has_moved(self._weighed, self.record.worth):
-            self._weighed = self.record.worth
-            waiting = np.flatnonzero(np.isfinite(self._due))
-            self._due[waiting] = np.maximum(self._since[waiting] + self._gaps(waiting), now)
         return super().choose(now, slots, room)
 
     def _listen(self, now: float) -> None:
-        """Take in what was said until now; pages that were meant get other due times."""
+        """Take in what was said until now."""
         until = int(np.searchsorted(self._told.day, now, side="right"))
         page, day = self._told.page[self._read : until], self._told.day[self._read : until]
         self._read = until
@@ -49,9 +41,6 @@ class Listening(Ours):
         page = page[day > np.nan_to_num(self._since[page], nan=np.inf)]
         np.add.at(self._counts, page, 1)
         self._counts = np.minimum(self._counts, MOST_COUNTED)
-        meant = np.unique(page)
-        meant = meant[np.isfinite(self._due[meant])]
-        self._due[meant] = np.maximum(self._since[meant] + self._gaps(meant), now)
 
     def learn(self, looks: LookBatch) -> None:
         a, b = self._beliefs(looks.page)
@@ -65,9 +54,6 @@ class Listening(Ours):
                 changed=bool(looks.changed[n]),
             )
         super().learn(looks)
-
-    def _source(self) -> SourceWorth:
-        return loudest([self.record.worth])
 
     def _looked_at(self, pages: Ints) -> None:
         self._counts[pages] = 0

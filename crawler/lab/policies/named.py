@@ -1,17 +1,24 @@
 """Every policy by its name, as tables and the command show it."""
 
+from dataclasses import replace
+
 from crawler.lab.policies import adaptive, fixed
 from crawler.lab.policies.adaptive import Queue
 from crawler.lab.policies.clairvoyant import Clairvoyant
 from crawler.lab.policies.informed import Informed
-from crawler.lab.policies.ours import Ours
+from crawler.lab.policies.ours import ALL, NOTHING, Mechanisms, Ours
 from crawler.lab.simulation import Maker
 
-OURS, AMOUNTS, OPTIMUM, UNIFORM, INFORMED = "ours", "amounts", "optimum", "uniform", "informed"
+OURS, AMOUNTS, OPTIMUM, UNIFORM, INFORMED, PLAIN = "ours", "amounts", "optimum", "uniform", "informed", "plain"
+
+
+def _ours(mechanisms: Mechanisms) -> Maker:
+    return lambda scene, _: Ours(scene, mechanisms)
+
 
 POLICIES: dict[str, Maker] = {
-    OURS: lambda scene, _: Ours(scene),  # each change alike, since freshness is what is compared
-    AMOUNTS: lambda scene, _: Ours(scene, by_amount=True),
+    OURS: _ours(ALL),  # each change alike, since freshness is what is compared
+    AMOUNTS: _ours(replace(ALL, amounts=True)),
     OPTIMUM: Clairvoyant,
     INFORMED: Informed,
     UNIFORM: lambda scene, _: fixed.uniform(scene),
@@ -22,3 +29,13 @@ POLICIES: dict[str, Maker] = {
     "stormcrawler": lambda scene, _: adaptive.stormcrawler(scene),
     "likeness": lambda scene, _: adaptive.likeness(scene),
 }
+
+# Ours with all mechanisms off, and with one switched, for the table of mechanisms.
+SWITCHED: dict[str, Maker] = {
+    PLAIN: _ours(NOTHING),
+    "no activity": _ours(replace(ALL, activity=False)),
+    "no templates": _ours(replace(ALL, groups=False)),
+    "no prior": _ours(replace(ALL, prior=False)),
+    "mix 0.5": _ours(replace(ALL, mix=0.5)),
+}
+EVERY = POLICIES | SWITCHED

@@ -19,6 +19,7 @@ GROUPS = 20
 CAP_SHARE = 0.0015  # of all pages, per host and day: at a budget of 3 % a half more than an equal share
 LIFETIME_DAYS = 1000.0
 YEAR_DAYS = 365.0
+RELEASES_APART_DAYS = 14.0
 WAVES_APART_DAYS = 45.0
 WAVE_SHARE = 0.6  # of a host's pages that a deploy changes
 
@@ -37,18 +38,20 @@ class Population:
     lifetime_days: mean life of a page, whose place another one takes; inf for ever.
     edit_spread: standard deviation of the logarithm of the share of its text that a page's changes replace; None: any
     share.  edit_by_rate: correlation of that logarithm with that of the page's rate, -1 to 1.
-    adds_up: see World.
+    adds_up: see World.  releases: what changes is seen from the next release on.
     """
 
     story: str
     rates: Draw
     power_law: bool = True
     templates: float = 0.0  # share of the log-rates' variance that a page's group explains
+    hosts: int = 1
     is_capped: bool = False
     redraw_days: float = np.inf
     lifetime_days: float = np.inf
     timing: Callable[[Generator, Pieces, Floats], tuple[Ints, Floats]] | None = None
     waves: bool = False
+    releases: bool = False
     edit_spread: float | None = None
     edit_by_rate: float = 0.0
     adds_up: bool = True
@@ -60,7 +63,8 @@ class Population:
         place, born, died = _lives(rng, pages, days, self.lifetime_days)
         size = len(place)
         importance = _power_law(rng, pages)[place] if self.power_law else np.ones(size)
-        host, group = _hosts(rng, pages)[place], rng.integers(GROUPS, size=size)
+        host = _hosts(rng, pages, self.hosts)[place]
+        group = rng.integers(GROUPS, size=size)
         pieces = _pieces(rng, self, group=group, born=born, died=died, days=days)
         ends = np.minimum(died, days)
         changed, at = (self.timing or rhythm.poisson)(rng, pieces, ends)
@@ -68,6 +72,10 @@ class Population:
             extra, instants, per_day = _waves(rng, host, days)
             pieces = Pieces(pieces.page, pieces.since, pieces.rate + per_day)
             changed, at = np.append(changed, extra), np.append(at, instants)
+        if self.releases:
+            changed, at = rhythm.released(rng, changed, at, days=days, apart=RELEASES_APART_DAYS)
+            # Of a page's changes until one release only one is seen.
+            pieces = Pieces(pieces.page, pieces.since, pieces.rate / (1 + pieces.rate * RELEASES_APART_DAYS))
         alive = (at > born[changed]) & (at <= ends[changed])
         return World(
             name=name,
@@ -117,10 +125,10 @@ def _power_law(rng: Generator, pages: int) -> Floats:
     return np.asarray(rng.permutation(drawn / drawn.mean()), np.float64)
 
 
-def _hosts(rng: Generator, pages: int) -> Ints:
+def _hosts(rng: Generator, pages: int, hosts: int) -> Ints:
     """Hosts whose sizes fall as 1, 1/2, 1/3."""
-    sizes = 1 / np.arange(1, HOSTS + 1)
-    return np.asarray(rng.choice(HOSTS, size=pages, p=sizes / sizes.sum()), np.int64)
+    sizes = 1 / np.arange(1, hosts + 1)
+    return np.asarray(rng.choice(hosts, size=pages, p=sizes / sizes.sum()), np.int64)
 
 
 def _pieces(rng: Generator, population: Population, *, group: Ints, born: Floats, died: Floats, days: float) -> Pieces:
@@ -164,6 +172,11 @@ def _waves(rng: Generator, host: Ints, days: float) -> tuple[Ints, Floats, float
     return np.concatenate(pages), np.concatenate(instants), WAVE_SHARE / WAVES_APART_DAYS
 
 
+def _heavy(rng: Generator, size: int) -> Floats:
+    """Rates with a tail as that of importance: the mean of all is that of a few pages that nobody can follow."""
+    return np.asarray(MEDIAN_RATE / 2 * rng.random(size) ** (-1 / TAIL), np.float64)
+
+
 def _log_normal(rng: Generator, size: int) -> Floats:
     return MEDIAN_RATE * np.exp(SPREAD * rng.standard_normal(size))
 
@@ -179,13 +192,15 @@ POPULATIONS: dict[str, Population] = {
     "log-normal": _usual("log-normal rates, power-law importance"),
     "equal": _usual("log-normal rates, every page of equal importance", power_law=False),
     "gamma": Population("Gamma rates of shape 0.5, power-law importance", rates=_gamma),
+    "heavy": Population("rates with a power-law tail, power-law importance", rates=_heavy),
     "templates": _usual("half of the variance of the log-rates is between URL templates", templates=0.5),
-    "hosts": _usual("thirty hosts, a politeness cap that binds the big ones", is_capped=True),
+    "hosts": _usual("thirty hosts, a politeness cap that binds the big ones", hosts=HOSTS, is_capped=True),
     "drift": _usual("every page's rate drawn anew once a year", redraw_days=YEAR_DAYS),
     "births": _usual("pages live a thousand days on average, new ones take their places", lifetime_days=LIFETIME_DAYS),
     "bursts": _usual("changes come in bursts: gaps vary 1.3 to 1.8 times their mean", timing=rhythm.bursts),
     "rhythms": _usual("changes keep office hours, each site in its time zone", timing=rhythm.office_hours),
-    "waves": _usual("deploys change most of a site's pages at once", waves=True),
+    "waves": _usual("thirty sites, deploys change most of one's pages at once", hosts=HOSTS, waves=True),
+    "releases": _usual("one site, whose changes are seen from its next release on, every two weeks", releases=True),
     "amounts": _amounts("pages change by amounts of their own, typically a tenth of their text"),
     "fast-large": _amounts("the same, and pages that change often change much", edit_by_rate=0.7),
     "fast-small": _amounts("the same, and pages that change often change little", edit_by_rate=-0.7),

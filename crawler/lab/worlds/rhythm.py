@@ -1,4 +1,4 @@
-"""When changes happen, given how often: evenly (Poisson), in bursts, or in office hours."""
+"""When changes happen, given how often: evenly (Poisson), in bursts, in office hours, or with a release."""
 
 import numpy as np
 from numpy.random import Generator
@@ -52,6 +52,13 @@ def office_hours(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Fl
     week, rest = np.divmod(local, 7)
     moved = week * 7 + np.interp(rest, passed, np.arange(WEEK_HOURS + 1) / 24) - zone[page]
     return page, np.maximum(moved, 0.0)
+
+
+def released(rng: Generator, page: Ints, at: Floats, *, days: float, apart: float) -> tuple[Ints, Floats]:
+    """Changes put off to the next release; those of one page until one release are one. apart: days, on average."""
+    releases = np.append(np.sort(rng.uniform(0, days, rng.poisson(days / apart))), np.inf)
+    found = np.unique(np.stack([page, np.searchsorted(releases, at)]), axis=1)
+    return found[0], releases[found[1]]
 
 
 def _week() -> Floats:

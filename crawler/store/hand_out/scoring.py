@@ -31,7 +31,6 @@ from crawler.core.freshness import (
     SourceWorth,
     Terms,
     UsualAmount,
-    drift_of,
     policy_or_price,
 )
 from crawler.core.http import Url, Validators
@@ -54,7 +53,7 @@ from crawler.store.learned import Trusts, sources_of, trusts_of
 LONGEST_LIST = timedelta(hours=22)  # so that a daily run visits each, though one may begin earlier than the last
 LIST_SHARE = 0.03  # of a budget, for visits of lists that nothing but LONGEST_LIST asks for
 CONTEXT = """
-    SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.drift, s.tracked,
+    SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.tracked,
            s.activity_at, s.activity_ahead, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
@@ -100,7 +99,6 @@ class ScoringContext:
     settings: DomainSettings
     price: Price
     costs: Costs
-    drift: float
     least: timedelta
     most: timedelta
     budget_per_day: float | None
@@ -174,7 +172,6 @@ class ScoringContext:
             prior=prior,
             amount=self.usual_amount(amount),
             revisit=self.revisit,
-            drift=self.drift,
             once=said.once,
             is_ruled=said.most is not None,
             sources=self.sources,
@@ -214,7 +211,6 @@ def _context(
         settings=domain.settings,
         price=Price(price * row["price_correction"], row["price_byte"] * row["price_correction"]),
         costs=costs_from(row["costs"]),
-        drift=drift_of(row["drift"]),
         least=defaults.least,
         most=longest,
         budget_per_day=budget,

@@ -11,11 +11,11 @@ from psycopg.types.json import Jsonb
 from crawler.core.budget import NO_REFUND, Costs, Refund, RequestKind, learnt, settled
 from crawler.core.change import NoiseMask, SiteEdit
 from crawler.core.domain import Hold, Lease
-from crawler.core.freshness import DAY, ChangeSignal, Wanted
+from crawler.core.freshness import ChangeSignal, Wanted
 from crawler.core.http import PageKey, Url
 from crawler.core.rendering import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
-from crawler.core.visit import HeadOutcome, State, Visit, drift_after
+from crawler.core.visit import HeadOutcome, State, Visit
 from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.claim import (
@@ -40,7 +40,7 @@ RENEW_AND_READ = """
     UPDATE domain_state
        SET leased_until = clock_timestamp() + %(term)s
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
- RETURNING next_event, costs, drift, drift_at, budget_day, spent_requests, spent_bytes, spent_floor,
+ RETURNING next_event, costs, budget_day, spent_requests, spent_bytes, spent_floor,
            EXISTS (SELECT FROM prior p WHERE p.domain_id = %(domain_id)s AND p.is_moving) AS is_moving
 """
 ADVANCE = f"""
@@ -49,7 +49,7 @@ ADVANCE = f"""
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
            budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s, spent_floor = %(floor)s,
            refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
-           costs = %(costs)s, drift = %(drift)s, drift_at = coalesce(%(learnt_at)s, drift_at)
+           costs = %(costs)s
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
 VISITS = """
@@ -180,28 +180,12 @@ async def _advance(
         "next_event": next_event,
         "good": any(visit.is_good for visit in batch.visits) and batch.hold is None,
     }
-    values |= ledger_values(ledger) | _learnt(batch.visits, state)
+    values |= ledger_values(ledger) | {"costs": Jsonb(costs_to(_costs_after(costs_from(state["costs"]), batch.visits)))}
     if batch.is_shared:
         values |= await settle_shared_budget(connection, batch.refund, received_bytes=batch.received_bytes)
     else:
         values |= shared_values()
     await connection.execute(ADVANCE, values)
-
-
-def _learnt(visits: Sequence[Visit], state: dict[str, Any]) -> dict[str, Any]:
-    """What a batch teaches about the domain: what looks cost, and how fast its rates drift."""
-    scores = state["drift"]
-    at: datetime | None = state["drift_at"]
-    told = [visit for visit in visits if visit.expected_change is not None and visit.target.wanted is Wanted.NO]
-    last = max((visit.at for visit in told), default=None)
-    if last is not None:
-        days = (last - at) / DAY if at is not None else 0.0
-        scores = drift_after(scores, told, days=days)
-    return {
-        "costs": Jsonb(costs_to(_costs_after(costs_from(state["costs"]), visits))),
-        "drift": list(scores),
-        "learnt_at": last,
-    }
 
 
 def _costs_after(costs: Costs, visits: Sequence[Visit]) -> Costs:

@@ -50,7 +50,6 @@ STATE = """
        SET resume_at = CASE WHEN resume_at > last_visit_at THEN resume_at - (last_visit_at - %(at)s)
                             WHEN resume_at > %(at)s THEN %(at)s ELSE resume_at END,
            last_visit_at = %(at)s, wake_at = %(at)s, paced_until = NULL, closed_from = NULL, opens_at = NULL,
-           drift_at = CASE WHEN drift_at > %(at)s THEN %(at)s ELSE drift_at END,
            budget_day = CASE WHEN budget_day IS NOT NULL THEN least(budget_day, (%(at)s AT TIME ZONE 'UTC')::date) END,
            activity_at = '{}', activity_ahead = '{}'
      WHERE domain_id = %(id)s

@@ -10,21 +10,15 @@ from hypothesis import strategies as st
 
 from crawler.core.freshness import (
     DAY,
-    PRIOR,
     Belief,
     SourceWorth,
-    blend,
-    blended,
     chance_changed_of_one,
-    chances,
-    changed,
     fade,
     heard_about,
     heard_days,
     heard_days_of_one,
     heard_from,
     same,
-    share_redrawn,
 )
 from crawler.core.freshness.belief import chance_changed, faded, learn_same
 
@@ -66,32 +60,3 @@ def test_what_signals_make_of_a_gap(belief: Belief, gap: float, signals: list[in
         float(np.ravel(each)[0]) for each in (many.recall, many.count, many.ratio)
     ]
     assert days == about(float(heard_days(belief.a, belief.b, gap, many)[0]))
-
-
-@given(belief=beliefs, found=st.booleans(), gap=st.floats(0.001, 1e4), aged=st.floats(0, 1e4), drift=st.floats(0, 0.1))
-def test_what_a_belief_becomes_where_its_rate_may_be_another(
-    belief: Belief, found: bool, gap: float, aged: float, drift: float
-) -> None:
-    look = changed if found else same
-    stayed, redrawn = (look(each, gap=timedelta(days=gap)) for each in (belief, PRIOR))
-    before, new = (
-        chances(np.array([each.a]), np.array([each.b]), days, np.array([found]))
-        for each, days in ((belief, aged), (PRIOR, gap))
-    )
-    a, b = blend((stayed.a, stayed.b), (redrawn.a, redrawn.b), share_redrawn(before, new, gap, drift=drift))
-
-    one = blended(
-        stayed,
-        redrawn,
-        believed=belief,
-        prior=PRIOR,
-        gap_days=gap,
-        aged_days=(aged, gap),
-        changed=found,
-        drift=drift,
-    )
-
-    if drift:
-        assert (one.a, one.b) == about((float(a[0]), float(b[0])))
-    else:
-        assert one == stayed

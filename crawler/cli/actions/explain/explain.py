@@ -50,7 +50,6 @@ class ListFacts(NamedTuple):
 NOT_FOUND = {404, 410}
 DECIDED = """SimHash and its Hamming distance say how much of the text a change changes, and so how soon to look again.
 Content-Length and Last-Modified decide before the body whether it is asked for, as far as they have proven honest."""
-LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
 
 
 def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
@@ -244,14 +243,7 @@ def _shown_belief(page: PageFacts, known: Explanation) -> str:
         f"{why_belief(page, known.prior_source)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
         f"with a chance of 90% between {shown_rate(low)} and {shown_rate(high)}\n"
         f"{group} change {shown_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
-        f"{_shown_drift(known.terms)}"
     )
-
-
-def _shown_drift(terms: Terms | None) -> str:
-    if terms is None or terms.drift * LONGEST_REDRAW_DAYS < 1:
-        return ""
-    return f"\nhow often a page of the domain changes is itself another after {1 / terms.drift:,.0f} days, on average"
 
 
 def _shown_worth(domain: Domain, known: Explanation, page: PageFacts) -> str:
