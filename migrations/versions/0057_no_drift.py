@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision = "0059"
+revision = "0057"
 down_revision = "0056"
 branch_labels = None
 depends_on = None
