@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
 from crawler.core.change.boilerplate import Boilerplate, form_of
 from crawler.core.change.variants import numbers_of
@@ -20,6 +21,7 @@ from crawler.core.volatile import Volatile, newest
 ENOUGH_ALIKE = 2  # distinct pages with one edit: its place is evidence already
 WITHIN = timedelta(days=30)  # between two pages with an edit; a small budget takes weeks for all pages
 SHORTEST_LIST = 4  # blocks of one path and kind on a page; fewer may be fields of the page itself
+LONGEST_LIST = 64  # of these that are looked at; a menu has fewer, and an index of thousands would cost much
 MOSTLY = 0.6  # share of these that stand on several pages
 SELDOM = 0.1  # share of the looks at its path up to which a block is on several pages by chance
 MOST_EDITS = 2048  # of one domain that are counted; the oldest are forgotten first
@@ -102,7 +104,8 @@ def may_be_template_edit(
 
 def _is_in_shared_list(block: Block, page: BlockList, volatile: Volatile, boilerplate: Boilerplate) -> bool:
     """Return whether most blocks beside this one, of its path and kind, stand on several pages."""
-    beside = [each for each in page if each.css_path == block.css_path and each.kind is block.kind]
+    of_path = (each for each in page if each.css_path == block.css_path and each.kind is block.kind)
+    beside = list(islice(of_path, LONGEST_LIST))
     shared = sum(boilerplate.is_shared(form_of(each, volatile.masked(each)), least=SELDOM) for each in beside)
     return len(beside) >= SHORTEST_LIST and shared >= MOSTLY * len(beside)
 
