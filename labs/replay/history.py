@@ -33,7 +33,9 @@ TEMPLATE_SHARE = 0.3  # a line that so many pages of a language share is the tem
 LEAST_SHARING = 3  # pages that share a line of the template
 ROUNDS = 100  # of power iteration
 
-Lines = frozenset[str]
+XML_DECLARATION = re.compile(rb"\s*<\?xml[^>]*\?>")
+
+Lines = tuple[str, ...]
 
 
 class UnreadableHistory(Exception):
@@ -104,30 +106,36 @@ class SiteHistory:
 
     @cached_property
     def pages(self) -> Mapping[str, PageLife]:
-        """The life of each page. Its own text is its lines without those of the site's template."""
-        template = self._template()
-        return {
-            path: self._life(path, states, template[language(path)])
-            for path, states in self._states.items()
-            if is_page(path)
-        }
+        """The life of each page."""
+        return {path: self._life(path, states) for path, states in self._states.items() if is_page(path)}
 
-    def _life(self, path: str, states: list[tuple[float, str | None]], template: Lines) -> PageLife:
+    def _life(self, path: str, states: list[tuple[float, str | None]]) -> PageLife:
         changes = []
         for (_, before), (at, after) in pairwise(states):
-            if before is None or after is None or self.lines(before) - template != self.lines(after) - template:
+            if before is None or after is None or self._own_text(path, before) != self._own_text(path, after):
                 changes.append(at)
         last, blob = states[-1]
         gone = last if blob is None else float("inf")
         return PageLife(path, states[0][0], gone, tuple(at for at in changes if at < gone))
 
+    def own_text(self, path: str, day: float) -> str | None:
+        """Return the page's own text at that time, or None where there is no such page."""
+        blob = self.blob_at(path, day)
+        return None if blob is None else self._own_text(path, blob)
+
+    def _own_text(self, path: str, blob: str) -> str:
+        """Return a page's lines without those of the template. Space, such as where lines end, does not count."""
+        template = self._template[language(path)]
+        return "".join(line for line in self.lines(blob) if line not in template).replace(" ", "")
+
     def lines(self, blob: str) -> Lines:
-        """Return the lines of a page's visible text."""
+        """Return the lines of a page's visible text, in their order."""
         if blob not in self._lines:
             self._lines[blob] = lines_of(self.body(blob))
         return self._lines[blob]
 
-    def _template(self) -> Mapping[str, Lines]:
+    @cached_property
+    def _template(self) -> Mapping[str, frozenset[str]]:
         """Return the lines of the template, by language: those that many pages share at any time."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         sharing: defaultdict[str, Counter[str]] = defaultdict(Counter)  # number of pages with each line
@@ -137,15 +145,16 @@ class SiteHistory:
             appeared: defaultdict[str, set[str]] = defaultdict(set)
             for _, path, blob in edits:
                 name = language(path)
-                sharing[name].subtract(self.lines(there.pop(path)) if path in there else ())
+                sharing[name].subtract(set(self.lines(there.pop(path))) if path in there else ())
                 if blob is not None:
                     there[path] = blob
-                    sharing[name].update(self.lines(blob))
-                    appeared[name] |= self.lines(blob)
+                    lines = set(self.lines(blob))
+                    sharing[name].update(lines)
+                    appeared[name] |= lines
             sizes = Counter(map(language, there))
-            for name, lines in appeared.items():
+            for name, new in appeared.items():
                 least = max(LEAST_SHARING, TEMPLATE_SHARE * sizes[name])
-                found[name].update(line for line in lines if sharing[name][line] >= least)
+                found[name].update(line for line in new if sharing[name][line] >= least)
         return defaultdict(frozenset, {name: frozenset(lines) for name, lines in found.items()})
 
     @cached_property
@@ -206,11 +215,14 @@ def language(path: str) -> str:
 def lines_of(body: bytes) -> Lines:
     """Return the lines of the visible text of an HTML page, in the charset that it declares."""
     try:
-        root = lxml.html.fromstring(body)
+        root = lxml.html.fromstring(XML_DECLARATION.sub(b"", body, count=1))  # with one, lxml takes it for UTF-8
     except lxml.etree.ParserError:  # an empty document
-        return frozenset()
+        return ()
     lxml.etree.strip_elements(root, "script", "style", lxml.etree.Comment, with_tail=False)
-    return frozenset(_spaced(root.text_content().split("\n")))
+    for link in root.xpath("//a[@hreflang][contains(@rel, 'alternate')]"):  # to the page in another language
+        link.tail = link.tail if any(map(str.isalnum, link.tail or "")) else "\n"  # else what separates such links
+        link.drop_tree()
+    return tuple(_spaced(root.text_content().split("\n")))
 
 
 def _spaced(lines: Iterable[str]) -> Iterator[str]:

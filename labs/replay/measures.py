@@ -247,15 +247,17 @@ def _delays(events: Sequence[tuple[float, float | None, float]]) -> Delays:
 
 
 def verdicts(history: SiteHistory, visits: Mapping[str, Sequence[Visit]]) -> tuple[float, float]:
-    """Return precision and recall of `changed` between two visits of a URL, by whether the page's own text changed."""
+    """Return precision and recall of `changed` between two visits of a URL, by whether the page's own text differs.
+
+    What was changed and changed back between two visits is no change that anybody could see.
+    """
     counts: Counter[tuple[bool, bool]] = Counter()
     for url_path, seen in visits.items():
         for before, after in pairwise(seen):
             path = history.page_of(url_path, after.day)
-            if path is not None and history.blob_at(path, after.day) and history.blob_at(path, before.day):
-                changes = history.pages[path].changes
-                is_true = bisect_right(changes, after.day) > bisect_right(changes, before.day)
-                counts[is_true, after.change is Change.CHANGED] += 1
+            then, now = (None if path is None else history.own_text(path, visit.day) for visit in (before, after))
+            if then is not None and now is not None:
+                counts[then != now, after.change is Change.CHANGED] += 1
     hits = counts[True, True]
     return _ratio(hits, hits + counts[False, True]), _ratio(hits, hits + counts[True, False])
 

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.core.change import Change
 from crawler.store.database import open_database
 from labs.replay.command import main
-from labs.replay.crawl import Plan, replay
+from labs.replay.crawl import Plan, Visit, replay
 from labs.replay.history import PageLife, SiteHistory, opened_history
-from labs.replay.measures import Figures, figures_of, stale_days
+from labs.replay.measures import Figures, figures_of, stale_days, verdicts
 from labs.replay.rule import rule_visits
 from labs.replay.site import RecordedSite, Sitemap
 
@@ -216,3 +217,34 @@ def test_one_command_replays_several_budgets_and_shows_what_misses_its_bound(
         ("dates", 4),
     ]
     assert all({"rule", "missed"} <= each.keys() for each in records)
+
+
+def test_lines_that_end_elsewhere_and_links_to_translations_are_no_change(tmp_path: Path) -> None:
+    bar = "<p>Languages: {} <a href=/a.html>en</a></p>"
+    link = "<a rel=alternate hreflang=fr href=/fr/a.html>fr</a> |"
+    bodies = ["<p>one\ntwo three</p>" + bar.format(""), "<p>one two\nthree</p>" + bar.format(link), "<p>one two</p>"]
+    declared = "<?xml version='1.0' encoding='ISO-8859-1'?><meta charset=iso-8859-1><p>\xe9t\xe9</p>"
+    history = written(tmp_path, [(n, "a.html", body.encode()) for n, body in enumerate(bodies)], declared)
+
+    assert (history.pages["a.html"].changes, history.pages["b.html"].changes) == ((2.0,), ())
+    assert history.own_text("b.html", 1.0) == "\xe9t\xe9"
+    assert history.own_text("c.html", 1.0) is None
+
+
+def test_what_was_changed_back_between_two_visits_is_no_change_that_could_be_seen(tmp_path: Path) -> None:
+    history = written(tmp_path, [(n, "a.html", f"<p>{text}</p>".encode()) for n, text in enumerate("abac")], "<p>b")
+    visits = {"/a.html": [Visit(0.5, Change.FIRST), Visit(2.5, Change.SAME), Visit(3.5, Change.CHANGED)]}
+
+    assert verdicts(history, visits) == (1.0, 1.0)
+
+
+def written(folder: Path, events: list[tuple[int, str, bytes]], other: str) -> SiteHistory:
+    """A history of a.html, and of b.html, which stays."""
+    (folder / "blobs").mkdir()
+    lines = []
+    for n, (day, path, body) in enumerate([(0, "b.html", other.encode("latin-1")), *events]):
+        (folder / "blobs" / str(n)).write_bytes(body)
+        lines.append((day * DAY_S, path, str(n)))
+    record = {"start": "2026-01-01T00:00:00Z", "days": 10, "events": lines}
+    (folder / "events.json").write_text(json.dumps(record), encoding="utf-8")
+    return SiteHistory(folder)

@@ -21,6 +21,7 @@ from crawler.core.change.observation import (
     update_with_difference,
 )
 from crawler.core.change.site_edits import Edits, SiteEdit
+from crawler.core.change.template_edits import TemplateEdit
 from crawler.core.change.variants import ENOUGH_RETURNS, Variant, learn_variants, numbers_of, returns_of, variant_of
 from crawler.core.change.word_diff import (
     BlockDiff,
@@ -59,6 +60,7 @@ __all__ = [
     "RunKind",
     "Rung",
     "SiteEdit",
+    "TemplateEdit",
     "Variant",
     "Verdict",
     "Why",

@@ -7,6 +7,7 @@ on one page of fifty that say "in stock" is a change of that page, however often
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from crawler.core.http import PageKey
 from crawler.core.page import Block, number_of
@@ -16,6 +17,7 @@ MOST_COUNTED = 2048  # blocks of one domain that are counted, and as many paths
 MOST_NEW = 256  # blocks of one page that were not met before, from its beginning, and as many from its end
 ENOUGH_PAGES = 3  # distinct pages with a block, to call it boilerplate
 NEARLY_ALL = 0.8  # share of the looks at pages with the block's path
+COMMON = 0.05  # share of all looks at pages that have the path
 ENOUGH_TURNS = 3  # boilerplate texts that a path has had one after the other: it is one for news of the day
 SEVERAL_PAGES = 2  # distinct pages with a block at such a path: then it is no page's own
 
@@ -42,15 +44,25 @@ class Boilerplate:
 
     counts: of blocks, by form_of.  looks: at pages that have a path, by path.
     turned: how many boilerplate blocks a path has had, one after the other; blocks side by side count as one.
+    total: looks at any page.
     """
 
     counts: Mapping[int, BlockCount] = field(default_factory=dict)
     looks: Mapping[int, int] = field(default_factory=dict)
     turned: Mapping[int, int] = field(default_factory=dict)
+    total: int = 0
 
     def contains(self, form: int) -> bool:
         """Whether a block stands on nearly all pages now."""
-        return _is_boilerplate(self.counts.get(form), self.looks)
+        count = self.counts.get(form)
+        return _is_boilerplate(count, self.looks) and self._is_common(count)
+
+    def is_shared(self, form: int, *, least: float) -> bool:
+        """Whether ENOUGH_PAGES pages have a block, and of the looks at its path since the first at least that share."""
+        count = self.counts.get(form)
+        if count is None or len(count.pages) < ENOUGH_PAGES:
+            return False
+        return count.was_boilerplate or count.looks >= least * (self.looks.get(count.path, 0) - count.first + 1)
 
     def contained(self, form: int) -> bool:
         """Whether a block ever stood on nearly all pages."""
@@ -61,8 +73,14 @@ class Boilerplate:
         """Whether a block was boilerplate, and the last few pages with its path did not have it."""
         count = self.counts.get(form)
         return (
-            count is not None and count.was_boilerplate and self.looks.get(count.path, 0) - count.last >= ENOUGH_PAGES
+            self._is_common(count)
+            and count.was_boilerplate
+            and self.looks.get(count.path, 0) - count.last >= ENOUGH_PAGES
         )
+
+    def _is_common(self, count: BlockCount | None) -> TypeGuard[BlockCount]:
+        """Whether a block's path is no peculiarity of a few pages, such as the same index in each language."""
+        return count is not None and self.looks.get(count.path, 0) >= COMMON * self.total
 
     def turns(self, path: int) -> bool:
         """Whether the boilerplate at a path says something else now and then, such as news of the day."""
@@ -127,7 +145,7 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
         counts[form] = count
     if len(turned) > MOST_COUNTED:
         turned = {path: many for path, many in turned.items() if path in looks}
-    return Boilerplate(_trimmed(counts), looks, turned)
+    return Boilerplate(_trimmed(counts), looks, turned, boilerplate.total + 1)
 
 
 def _follows(count: BlockCount, counts: Mapping[int, BlockCount]) -> bool:
@@ -154,7 +172,7 @@ def _blocks_to_count(boilerplate: Boilerplate, blocks: Sequence[tuple[int, int]]
 
 
 def _trimmed(counts: Mapping[int, BlockCount]) -> Mapping[int, BlockCount]:
-    """At most MOST_COUNTED counts: of the half that was not met for the longest time, those on the fewest pages go.
+    """At most MOST_COUNTED counts: of the half that was not met for the longest time, those met least often go.
 
     What was boilerplate once stays longest: pages that were not read anew since still have it in their Snapshots.
     A site that is made anew can fill the other half with its new boilerplate.
@@ -164,6 +182,6 @@ def _trimmed(counts: Mapping[int, BlockCount]) -> Mapping[int, BlockCount]:
         return counts
     older = list(counts)[: max(len(counts) // 2, surplus)]
     kept = dict(counts)
-    for form in sorted(older, key=lambda form: (counts[form].was_boilerplate, len(counts[form].pages)))[:surplus]:
+    for form in sorted(older, key=lambda form: (counts[form].was_boilerplate, counts[form].looks))[:surplus]:
         del kept[form]
     return kept

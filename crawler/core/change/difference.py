@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from crawler.core.change.boilerplate import form_of
 from crawler.core.change.mask import NoiseMask
+from crawler.core.change.template_edits import Sides, edit_key, may_be_template_edit
 from crawler.core.page import Block, BlockKind, BlockList
 from crawler.core.volatile import (
     Volatile,
@@ -28,15 +29,24 @@ class Difference:
 
     replaced: pairs of a block and the one in its place now.  removed, added: blocks without a counterpart.
     guessed: blocks among many of one path of which some came or went, so that their pairing is a guess.
+    pages: both lists, as they were compared.
     """
 
     replaced: tuple[tuple[Block, Block], ...] = ()
     removed: tuple[Block, ...] = ()
     added: tuple[Block, ...] = ()
     guessed: frozenset[Block] = field(default=frozenset(), compare=False)
+    pages: tuple[BlockList, BlockList] = field(default=((), ()), compare=False, repr=False)
 
     def __bool__(self) -> bool:
         return bool(self.replaced or self.removed or self.added)
+
+    @property
+    def sides(self) -> Iterator[Sides]:
+        """Each change as the block that was and the one that is, either None."""
+        yield from self.replaced
+        yield from ((block, None) for block in self.removed)
+        yield from ((None, block) for block in self.added)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -67,7 +77,7 @@ def difference(before: BlockList, after: BlockList, volatile: Volatile) -> Diffe
                 removed.append(old[n])
             elif m is not None:
                 added.append(new[m])
-    return Difference(tuple(replaced), tuple(removed), tuple(added), frozenset(guessed))
+    return Difference(tuple(replaced), tuple(removed), tuple(added), frozenset(guessed), (before, after))
 
 
 def _guessed(old: BlockList, new: BlockList) -> Iterator[Block]:
@@ -88,7 +98,9 @@ def block_forms(page: BlockList, volatile: Volatile) -> list[tuple[BlockKind, tu
 
 
 def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Difference:
-    """The part of a difference that is the page's own: neither volatile, nor boilerplate, nor the date of a look."""
+    """The part of a difference that is the page's own: not volatile, not the template's, and no date of a look."""
+    if mask.template_edits:
+        found = _without_template_edits(found, mask)
     replaced: list[tuple[Block, Block]] = []
     removed = [block for block in found.removed if not _went_with_boilerplate(block, mask)]
     added = [block for block in found.added if not _came_with_boilerplate(block, mask)]
@@ -103,6 +115,26 @@ def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: date
         elif not came:
             added.append(after)
     return Difference(tuple(replaced), tuple(removed), tuple(added))
+
+
+def is_template_place(sides: Sides, found: Difference, mask: NoiseMask) -> bool:
+    """Whether a change may be an edit of the site's template, by where it stands."""
+    before, after = found.pages
+    return may_be_template_edit(sides, mask.volatile, mask.boilerplate, before=before, after=after)
+
+
+def _without_template_edits(found: Difference, mask: NoiseMask) -> Difference:
+    def is_own(*sides: Block | None) -> bool:
+        was, now = sides
+        edit = mask.template_edits.get(edit_key((was, now), mask.volatile))
+        return edit is None or not edit.is_known
+
+    return replace(
+        found,
+        replaced=tuple(pair for pair in found.replaced if is_own(*pair)),
+        removed=tuple(block for block in found.removed if is_own(block, None)),
+        added=tuple(block for block in found.added if is_own(None, block)),
+    )
 
 
 def block_form(block: Block, mask: NoiseMask) -> int:

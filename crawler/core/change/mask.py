@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate
 from crawler.core.change.site_edits import NO_EDITS, Edits
+from crawler.core.change.template_edits import TemplateEdits
 from crawler.core.change.variants import Variants
 from crawler.core.volatile import NOTHING_VOLATILE, Volatile
 
@@ -13,7 +14,8 @@ class NoiseMask:
     """The noise mask of one domain: what of its pages never counts as a change; immutable.
 
     pairs: second fetches taken so far, over `compared` looks.  looks: that the mask was learnt from.
-    edits: of the boilerplate, reported or not yet.  variants: texts that its pages show by turns (A/B tests).
+    edits: of the boilerplate, reported or not yet.  template_edits: of what only some pages share.
+    variants: texts that its pages show by turns (A/B tests).
     """
 
     volatile: Volatile = NOTHING_VOLATILE
@@ -22,6 +24,7 @@ class NoiseMask:
     compared: int = 0
     looks: int = 0
     edits: Edits = NO_EDITS
+    template_edits: TemplateEdits = field(default_factory=dict)
     variants: Variants = field(default_factory=dict)
 
 

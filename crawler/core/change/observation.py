@@ -1,6 +1,7 @@
 """Update the noise mask by one comparison, and tell whether a second fetch would teach it more."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -13,11 +14,20 @@ from crawler.core.change.difference import (
     block_forms,
     block_tells_the_day,
     difference,
+    is_template_place,
     significant,
 )
 from crawler.core.change.mask import NoiseMask
-from crawler.core.change.site_edits import BoilerplateChange, SiteEdit, boilerplate_change, learn_edits, take_due
-from crawler.core.http import PageKey
+from crawler.core.change.site_edits import (
+    BoilerplateChange,
+    SiteEdit,
+    add_template_edit,
+    boilerplate_change,
+    learn_edits,
+    take_due,
+)
+from crawler.core.change.template_edits import MOST_CHANGES, edit_key, language_of, learn_template_edits, name_of
+from crawler.core.http import PageKey, Url
 from crawler.core.page import Block, BlockList, is_watched
 from crawler.core.volatile import (
     Volatile,
@@ -50,6 +60,12 @@ class Observation:
     before: BlockList = ()
     then: datetime | None = None
     second_fetches: tuple[BlockList, ...] = ()
+    url: Url | None = None
+
+    @property
+    def name(self) -> PageKey:
+        """The page, its translations included."""
+        return self.page if self.url is None else name_of(self.url)
 
     @property
     def elapsed(self) -> timedelta:
@@ -101,11 +117,12 @@ def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMas
     )
     for first, second in pairwise((seen.after, *seen.second_fetches)):
         volatile = trimmed(_with_second_fetch(volatile, seen.page, first, second))
-    found = SAME  # where there is no Snapshot yet, and so nothing that could differ
+    found = left = SAME  # where there is no Snapshot yet, and so nothing that could differ
     if seen.then is not None:
         volatile, found = _with_elapsed(volatile, seen)
     if seen.before and seen.then is not None:
-        left = significant(found, NoiseMask(volatile, mask.boilerplate), then=seen.then, now=seen.at)
+        compared = NoiseMask(volatile, mask.boilerplate, template_edits=mask.template_edits)
+        left = significant(found, compared, then=seen.then, now=seen.at)
         if not seen.second_fetches:
             volatile = count_changes(volatile, left.blocks)
         if left.replaced and not left.removed and not left.added and not is_watched(seen.after):
@@ -113,15 +130,19 @@ def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMas
     forms = [(block.css_path, form_of(block, volatile.masked(block))) for block in seen.after]
     updated = NoiseMask(
         volatile=volatile,
-        boilerplate=learn_page(mask.boilerplate, seen.page, forms),
+        boilerplate=learn_page(mask.boilerplate, seen.name, forms),
         second_fetches=mask.second_fetches + len(seen.second_fetches),
         compared=mask.compared + bool(seen.before),
         looks=mask.looks + 1,
+        template_edits=mask.template_edits,
         variants=mask.variants,
     )
     differing = _boilerplate_changes(found if seen.before else SAME, updated, seen)
-    edits = learn_edits(mask.edits, seen.page, differing, before=mask.boilerplate, after=updated.boilerplate)
-    return replace(updated, edits=edits), found
+    edits = learn_edits(mask.edits, seen.name, differing, before=mask.boilerplate, after=updated.boilerplate)
+    updated = replace(updated, edits=edits)
+    if seen.before:
+        updated = _with_template_edits(updated, found, left, seen, {form for _, form in forms})
+    return updated, found
 
 
 def _with_second_fetch(volatile: Volatile, page: PageKey, first: BlockList, second: BlockList) -> Volatile:
@@ -154,6 +175,34 @@ def _with_elapsed(volatile: Volatile, seen: Observation) -> tuple[Volatile, Diff
     if block_forms(found.blocks, updated) != block_forms(found.blocks, volatile):
         found = difference(seen.before, seen.after, updated)
     return updated, found
+
+
+def _with_template_edits(
+    mask: NoiseMask, found: Difference, left: Difference, seen: Observation, forms: AbstractSet[int]
+) -> NoiseMask:
+    """The mask after counting what came, went or was replaced in a place of the template."""
+    own = set(left.blocks)
+    changes = [(edit_key(sides, mask.volatile), sides) for sides in found.sides]
+    met = [
+        (key, sides)
+        for key, sides in changes[: MOST_CHANGES + 1]
+        if (key in mask.template_edits or not own.isdisjoint(sides)) and is_template_place(sides, found, mask)
+    ]
+    known = learn_template_edits(
+        mask.template_edits,
+        met,
+        page=seen.name,
+        language=language_of(seen.url) if seen.url is not None else "",
+        forms=forms,
+        volatile=mask.volatile,
+        at=seen.at,
+    )
+    edits = mask.edits
+    for key, (was, now) in met:
+        if key in known and known[key].is_known:
+            was_known, now_known = ((block, block_form(block, mask)) if block else None for block in (was, now))
+            edits = add_template_edit(edits, boilerplate_change(was_known, now_known), known[key].pages)
+    return replace(mask, edits=edits, template_edits=known)
 
 
 def take_site_edits(mask: NoiseMask, *, at: datetime) -> tuple[SiteEdit | None, NoiseMask]:

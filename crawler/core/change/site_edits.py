@@ -33,7 +33,7 @@ class BoilerplateChange:
 class SiteEdit:
     """One edit of a site's boilerplate. blocks: pairs of the block before and the block now, either None.
 
-    pages: number of pages that were met with the edit so far, 3 or more.
+    pages: number of pages that were met with the edit so far, 2 or more.
     """
 
     blocks: tuple[tuple[Block | None, Block | None], ...]
@@ -93,6 +93,14 @@ def learn_edits(
     for key in list(met)[: max(len(met) - MOST_MET, 0)]:
         del met[key]
     return replace(edits, met=met, pending=pending)
+
+
+def add_template_edit(edits: Edits, change: BoilerplateChange, pages: tuple[PageKey, ...]) -> Edits:
+    """Have an edit reported once that some pages share though nearly all do not (template_edits.py)."""
+    keys = _keys(change)
+    if not keys or any(key in edits.reported or key in edits.pending for key in keys):
+        return edits
+    return replace(edits, pending={**edits.pending, keys[-1]: (change, frozenset(pages))})
 
 
 def _add_page(

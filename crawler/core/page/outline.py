@@ -23,6 +23,8 @@ from crawler.core.page.selectors import WHOLE, View
 MOST_BLOCKS = 20_000  # of one page; all text after them is one block
 MAX_BLOCK_CHARS = 100_000  # of one block's text; the rest is replaced by its digest
 DIGEST_BYTES = 16
+LABEL_WORDS = 5  # such as "This page is available in:"
+WORDS_OF_LANGUAGE = 3  # such as "Brazilian Portuguese |"
 
 
 class BlockKind(StrEnum):
@@ -213,7 +215,8 @@ def _body(
     blocks = _OpenBlocks(dict.fromkeys((*not_shown(tree), *ignored), _HIDDEN), watched)
     current = _HIDDEN
     texts: list[str] = []
-    pointers: list[Block] = []
+    pointers: list[_Pointer] = []
+    translations: list[_OpenBlock] = []
     for node in root.traverse(include_text=True):
         kind = node.tag_id
         if kind == TEXT_ID:
@@ -226,14 +229,21 @@ def _body(
             if not block.seen:
                 continue
             if block is not current:
-                yield from _flushed(current, texts, pointers)
+                yield from _flushed(current, texts, pointers, translations)
                 current = block
             texts.append(text)
         elif kind == BREAK_ID:
-            yield from _flushed(current, texts, pointers)
+            yield from _flushed(current, texts, pointers, translations)
         elif kind in _POINTING and blocks.of(node).seen and not _is_empty(node):
-            pointers += _pointer_blocks(node, blocks.of(node), base)
-    yield from _flushed(current, texts, pointers)
+            block = blocks.of(node)
+            if watched is None and _is_translation(node):
+                translations.append(block)
+            else:
+                pointers += ((block, found) for found in _pointer_blocks(node, block, base))
+    yield from _flushed(current, texts, pointers, translations)
+
+
+_Pointer = tuple[_OpenBlock, Block]  # the block that a link or an image stands in, and its own
 
 
 def _is_empty(node: LexborNode) -> bool:
@@ -246,13 +256,35 @@ def _is_empty(node: LexborNode) -> bool:
     return not any(node.attrs.get(name) for name in ("aria-label", "title"))
 
 
-def _flushed(block: _OpenBlock, texts: list[str], pointers: list[Block]) -> Iterator[Block]:
+def _is_translation(node: LexborNode) -> bool:
+    """Whether a link leads to the same page in another language (HTML standard, 4.6.7.1: alternate with hreflang)."""
+    attributes = node.attrs
+    return bool(attributes.get("hreflang")) and "alternate" in (attributes.get("rel") or "").lower().split()
+
+
+def _flushed(
+    block: _OpenBlock, texts: list[str], pointers: list[_Pointer], translations: list[_OpenBlock]
+) -> Iterator[Block]:
+    """The text of a block and the pointers before the next one. What only offers other languages is left out.
+
+    Else each new translation would be a change of all others. One link may be to the language that the page is in.
+    translations: the blocks of links to the page in another language; a block may begin with one.
+    """
     text = _collapsed("".join(texts))
-    if text:
+    links = sum(within is block for within in translations)
+    others = sum(within is block for within, _ in pointers)
+    is_choice = links > 0 and others <= 1 and _is_short(text, links=links + others)
+    if text and not is_choice:
         yield Block(block.css_path, text, tag_path=block.tag_path)
-    yield from pointers
+    yield from (pointer for within, pointer in pointers if not (is_choice and within is block))
     texts.clear()
     pointers.clear()
+    translations[:] = [within for within in translations if within is not block]
+
+
+def _is_short(text: str, *, links: int) -> bool:
+    """Whether a text has room for no more than a label and the names of so many languages."""
+    return len(text.split()) <= LABEL_WORDS + WORDS_OF_LANGUAGE * links and not any(map(str.isdigit, text))
 
 
 def _pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:

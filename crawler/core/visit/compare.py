@@ -56,7 +56,9 @@ def compare(
     if settled:
         found = difference(baseline.blocks, parsed.blocks, mask.volatile)
     else:
-        seen = Observation(target.key, parsed.blocks, now, baseline.blocks, baseline.at, baseline.second_fetches)
+        seen = Observation(
+            target.key, parsed.blocks, now, baseline.blocks, baseline.at, baseline.second_fetches, url=target.url
+        )
         mask, found = update_with_difference(mask, seen)
     own = significant(found, mask, then=baseline.at, now=now)
     if not settled:

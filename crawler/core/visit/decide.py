@@ -256,7 +256,7 @@ def _mask_after(
         return comparison.mask
     if target.version is not None or not parsed.blocks or not _teaches_boilerplate(target, known):
         return None
-    return update_mask(known.mask, Observation(target.key, parsed.blocks, now))
+    return update_mask(known.mask, Observation(target.key, parsed.blocks, now, url=target.url))
 
 
 def _is_new_version(verdict: Verdict, before: Version | None, after: Version) -> bool:

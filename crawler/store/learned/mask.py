@@ -11,7 +11,7 @@ from typing import Any
 
 import zstandard
 
-from crawler.core.change import NO_MASK, BlockCount, Boilerplate, Edits, NoiseMask, Variant
+from crawler.core.change import NO_MASK, BlockCount, Boilerplate, Edits, NoiseMask, TemplateEdit, Variant
 from crawler.core.http import PageKey
 from crawler.core.volatile import (
     MOST_CHARS,
@@ -27,7 +27,7 @@ from crawler.core.volatile import (
 )
 from crawler.store.database import Connection, Database
 
-FORM = 9  # of what is stored; another one is learnt anew
+FORM = 10  # of what is stored; another one is learnt anew
 MOST_BYTES = 16 << 20  # unpacked
 LEVEL = 3
 
@@ -96,6 +96,10 @@ def _written(mask: NoiseMask) -> bytes:
         "met": [[key, [page.hex() for page in pages]] for key, pages in mask.edits.met.items()],
         "told": list(mask.edits.reported),
         "turns": [[path, many, last.isoformat()] for path, (many, last) in mask.edits.repeats.items()],
+        "template_edits": [
+            [key, e.language, e.was, e.is_target, [page.hex() for page in e.pages], e.last.isoformat(), e.kept]
+            for key, e in mask.template_edits.items()
+        ],
         "variants": [[key, v.returns, v.last.isoformat(), v.is_gone] for key, v in mask.variants.items()],
     }
     return json.dumps(plain, separators=(",", ":")).encode()
@@ -137,6 +141,7 @@ def unpack_mask(data: bytes) -> NoiseMask:
         },
         looks=dict(plain["looks"]),
         turned=dict(plain["turned"]),
+        total=plain["all_looks"],
     )
     edits = Edits(
         met={key: _pages(pages) for key, pages in plain["met"]},
@@ -147,7 +152,12 @@ def unpack_mask(data: bytes) -> NoiseMask:
         key: Variant(returns, datetime.fromisoformat(last), is_gone)
         for key, returns, last, is_gone in plain["variants"]
     }
-    return NoiseMask(volatile, boilerplate, plain["pairs"], plain["compared"], plain["all_looks"], edits, variants)
+    template_edits = {
+        key: TemplateEdit(language, was, is_target, _pages(pages), datetime.fromisoformat(last), kept)
+        for key, language, was, is_target, pages, last, kept in plain["template_edits"]
+    }
+    counts = plain["pairs"], plain["compared"], plain["all_looks"]
+    return NoiseMask(volatile, boilerplate, *counts, edits, template_edits, variants)
 
 
 def _hexes(*pages: tuple[PageKey, ...]) -> list[list[str]]:

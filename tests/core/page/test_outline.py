@@ -141,3 +141,39 @@ def test_any_bytes_are_read_the_same_twice_and_raise_nothing(content_type: str, 
     assert found == blocks(body, content_type=content_type)
     assert len(found) <= MOST_BLOCKS + 1
     assert all("\0" not in block.text and len(block.text) <= MAX_BLOCK_CHARS for block in found)
+
+
+CHOICE = "<p>In other languages: <a href=/en/a>English</a> | <a href=/fr/a rel=alternate hreflang=fr>French</a></p>"
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        CHOICE,
+        "<ul><li><a href=/f rel=alternate hreflang=fr>French</a><li><a href=/d rel=alternate hreflang=de>de</a></ul>",
+    ],
+    ids=["in a line", "in a list"],
+)
+def test_the_choice_of_a_language_is_no_part_of_the_page(choice: str) -> None:
+    assert blocks(f"<h1>Pumps</h1>{choice}<a href=/b>more</a>") == blocks("<h1>Pumps</h1><a href=/b>more</a>")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<p>There is <a href=/fr/a rel=alternate hreflang=fr>a French text</a> that tells more of what it is for</p>",
+        "<p><a href=/fr/a rel=alternate hreflang=fr>French</a>: 12 euros</p>",
+        "<p><a href=/fr/a hreflang=fr>French</a></p>",
+        "<p><a href=/fr/a rel=alternate hreflang=fr>French</a> <a href=/c>one</a> <a href=/d>two</a></p>",
+    ],
+    ids=["a sentence", "a price", "another page", "other links"],
+)
+def test_a_text_with_more_than_a_choice_of_language_is_one_of_the_page(text: str) -> None:
+    assert texts(blocks(text))
+
+
+def test_what_stands_beside_a_choice_of_language_stays() -> None:
+    found = blocks("<h1>Pumps</h1><ul><li><a href=/fr/a rel=alternate hreflang=fr>French</a><li><a href=/b>b</a></ul>")
+
+    assert texts(found) == ["Pumps", "b"]
+    assert texts(found, BlockKind.LINK) == ["https://example.com/b"]
