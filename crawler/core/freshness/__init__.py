@@ -81,6 +81,7 @@ from crawler.core.freshness.revisit_time import (
 from crawler.core.freshness.selection import (
     CandidateColumns,
     Candidates,
+    DayBudget,
     Selection,
     candidates_of,
     due_again,
@@ -159,6 +160,7 @@ __all__ = [
     "Candidates",
     "ChangeSignal",
     "ChangeValue",
+    "DayBudget",
     "Defaults",
     "Findings",
     "Floats",

@@ -78,6 +78,17 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
+class DayBudget:
+    """A domain's budget. per_day: requests, of which dead links get CHECK_SHARE, and followers as much.
+
+    floor_left: visits below the price that the day still holds.
+    """
+
+    per_day: float
+    floor_left: int
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """The result of a selection; indices into the candidates.
 
@@ -178,8 +189,7 @@ def select(
     discovery_share: float,
     refresh_share: float,
     slots_before: int = 0,
-    floor_left: int | None = None,
-    budget_per_day: float | None = None,
+    budget: DayBudget | None = None,
     last_window: int = 0,
     fills_slots: bool = False,
 ) -> Selection:
@@ -189,8 +199,7 @@ def select(
     any price) and to revisits (at the price) while there are any; the rest goes to the better score, and what is left
     over then to new pages. So none is chosen only where no page is new or due, however few the slots.
     slots_before: handed out so far, from any beginning, so that fractions of slots in small hand-outs add up.
-    floor_left: visits below the price that the day's budget still holds; None: no bound.
-    budget_per_day: requests, of which dead links get CHECK_SHARE, and followers, too; None: no bound.
+    budget: None: no bound.
     last_window: index of the first candidate of the last window that was read of the due index.
     fills_slots: slots that are left over go to the pages with the highest value over price, due or not.
     New pages go by cash among themselves: in that order the cash economy converges.
@@ -199,11 +208,15 @@ def select(
     known = ~head.is_new
     by_rule = known & head.is_ruled & ~head.is_timed & (head.unseen >= head.most)
     scores = np.where(by_rule, np.maximum(scores, head.unseen / head.most), scores)
-    paid, unpaid, turns = _checks(head, slots=slots, slots_before=slots_before, budget_per_day=budget_per_day)
+    paid, unpaid, turns = _checks(head, slots=slots, slots_before=slots_before, budget=budget)
     scores = np.where(paid, np.inf, scores)
     ready = known & ~head.is_dead & np.where(head.is_timed, head.due_in <= 0, scores >= WORTH)
     ready = paid | (ready & ~unpaid)
-    floor = _floor(head, known & ~ready & ~unpaid & (~head.is_timed | head.is_dead), left=floor_left)
+    floor = _floor(
+        head,
+        known & ~ready & ~unpaid & (~head.is_timed | head.is_dead),
+        left=None if budget is None else budget.floor_left,
+    )
     # A floor visit comes in the order of its lateness, however low its value, and one of a dead link behind all others.
     late = _lateness(head)
     scores = np.where(floor, np.where(head.is_dead, late, np.maximum(scores, late)), scores)
@@ -285,13 +298,13 @@ def _scores(head: Candidates) -> Floats:
 
 
 def _checks(
-    head: Candidates, *, slots: int, slots_before: int, budget_per_day: float | None
+    head: Candidates, *, slots: int, slots_before: int, budget: DayBudget | None
 ) -> tuple[Flags, Flags, Floats]:
     """Flags of the due dead links and followers that have their turn, of those that have not, and the days until it."""
     paid, unpaid, turns = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead), np.zeros_like(head.due_in)
-    if budget_per_day is None:
+    if budget is None:
         return paid, unpaid, turns
-    a_day = CHECK_SHARE * budget_per_day
+    a_day = CHECK_SHARE * budget.per_day
     turn, last = (int(CHECK_SHARE * count + ROUND) for count in (slots_before, slots_before + slots))
     for kind in (head.is_dead, head.is_follower & ~head.is_dead):
         due = np.flatnonzero(kind & (head.due_in <= 0))

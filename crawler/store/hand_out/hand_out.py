@@ -182,8 +182,7 @@ def _selected(
             discovery_share=context.discovery_share,
             refresh_share=context.refresh_share,
             slots_before=max(context.turn - most, 0),  # the slots of this hand-out are counted already
-            floor_left=context.floor_left,
-            budget_per_day=context.budget_per_day,
+            budget=context.budget,
             last_window=begin,
             fills_slots=fills_slots,
         )

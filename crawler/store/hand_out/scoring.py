@@ -25,6 +25,7 @@ from crawler.core.freshness import (
     USUAL_AMOUNT,
     Belief,
     ChangeValue,
+    DayBudget,
     Defaults,
     RevisitPolicy,
     SiteActivity,
@@ -77,8 +78,7 @@ class ScoringContext:
     """Everything by which a domain's pages are scored today.
 
     clock, circulating: coins.  window_passes: of the clock, over which importance is told.  pages: how many take part.
-    budget_per_day: requests, as far as they are known; None without a budget.
-    floor_left: looks below the price that the day still holds; None without a budget.
+    budget: of the domain, as far as it is known.
     trusts: how far validators can be believed, by group.
     turn: requests granted today, and one more for each day: which of many small hand-outs the next one is.
     is_scarce: there is less of something than could be spent; otherwise what a look costs is time.
@@ -101,8 +101,7 @@ class ScoringContext:
     costs: Costs
     least: timedelta
     most: timedelta
-    budget_per_day: float | None
-    floor_left: int | None
+    budget: DayBudget | None
     rules: PageRules
     trusts: Trusts
     turn: int
@@ -201,7 +200,7 @@ def _context(
     discovery, refresh = domain.settings.ordering.shares(
         discovery=defaults.discovery_share, refresh=defaults.refresh_share
     )
-    budget = _budget_per_day(row, domain, defaults)
+    per_day = _requests_per_day(row, domain, defaults)
     longest = defaults.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
     return ScoringContext(
         clock=row["clock"],
@@ -213,8 +212,7 @@ def _context(
         costs=costs_from(row["costs"]),
         least=defaults.least,
         most=longest,
-        budget_per_day=budget,
-        floor_left=None if budget is None else _floor_left(row["spent_floor"], budget, domain, at=at),
+        budget=None if per_day is None else DayBudget(per_day, _floor_left(row["spent_floor"], per_day, domain, at=at)),
         rules=PageRules(domain.settings.rules, defaults.page_score),
         trusts=trusts,
         turn=_days(at) + domain.id + row["spent_today"],
@@ -240,7 +238,7 @@ def _days(at: datetime) -> int:
     return at.astimezone(UTC).toordinal()
 
 
-def _budget_per_day(row: dict[str, Any], domain: Domain, defaults: Defaults) -> float | None:
+def _requests_per_day(row: dict[str, Any], domain: Domain, defaults: Defaults) -> float | None:
     """Return the requests that a domain has a day; None where nothing says how many.
 
     Of bytes, and of what all domains share, a domain has the part that its longest interval was made for.
@@ -255,6 +253,6 @@ def _budget_per_day(row: dict[str, Any], domain: Domain, defaults: Defaults) -> 
     return min((budget for budget in budgets if budget is not None), default=None)
 
 
-def _floor_left(spent: int, budget_per_day: float, domain: Domain, *, at: datetime) -> int:
+def _floor_left(spent: int, per_day: float, domain: Domain, *, at: datetime) -> int:
     """Return the visits below the price that the day still holds."""
-    return floor_left(spent, budget_per_day, share=FLOOR_VISITS_SHARE, day_number=_days(at) + domain.id)
+    return floor_left(spent, per_day, share=FLOOR_VISITS_SHARE, day_number=_days(at) + domain.id)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from crawler.core.freshness import (
     CandidateColumns,
     Candidates,
+    DayBudget,
     Selection,
     Terms,
     Wanted,
@@ -74,13 +75,16 @@ def chosen(
     last_window: int = 0,
     fills_slots: bool = False,
 ) -> Selection:
+    budget = None
+    if floor_left is not None or budget_per_day is not None:
+        per_day = 100.0 if budget_per_day is None else budget_per_day
+        budget = DayBudget(per_day, 0 if floor_left is None else floor_left)
     return select(
         head_in(candidates),
         slots=slots,
         discovery_share=0.3,
         refresh_share=0.3,
-        floor_left=floor_left,
-        budget_per_day=budget_per_day,
+        budget=budget,
         slots_before=slots_before,
         last_window=last_window,
         fills_slots=fills_slots,
@@ -384,7 +388,8 @@ candidates = st.lists(
 def test_whatever_the_head_each_page_is_handed_out_or_put_off_or_waits(
     candidates: list[Candidate], slots: int, floor_left: int | None, share: float
 ) -> None:
-    done = select(head_in(candidates), slots=slots, discovery_share=share, refresh_share=share, floor_left=floor_left)
+    budget = None if floor_left is None else DayBudget(100.0, floor_left)
+    done = select(head_in(candidates), slots=slots, discovery_share=share, refresh_share=share, budget=budget)
 
     out = done.chosen.tolist()
     assert len(set(out)) == len(out) <= slots
@@ -421,7 +426,7 @@ def test_a_small_grant_is_left_over_only_where_no_page_waits(
             discovery_share=discovery,
             refresh_share=refresh,
             slots_before=slots_before,
-            floor_left=floor_left,
+            budget=None if floor_left is None else DayBudget(100.0, floor_left),
         )
         for slots in (1, 2, 3)
     ]
