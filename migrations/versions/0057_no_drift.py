@@ -1,4 +1,4 @@
-"""How often change rates are drawn anew is not learned any more: it made no page fresher (decision 0052)."""
+"""How often change rates are drawn anew is not learned any more (decision 0052)."""
 
 from alembic import op
 
