@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf
 from operator import attrgetter
 from statistics import fmean, median
 
@@ -109,7 +108,7 @@ def figures_of(history: SiteHistory, plan: Plan, replay: Replay) -> Figures:
     runs = [run for run in replay.runs if run.day >= since]
     by_day = Counter(int(request.day) for request in requests)
     last_of_day = {int(run.day): run for run in runs}
-    shown = _shown(replay)
+    shown = _requests(replay, SHOWN)
     stale = staleness(history, shown, since=since, until=until)
     at_budget, at_requests = (
         in_turn(history, per_day, since=since, until=until, is_cold=plan.is_cold)
@@ -137,14 +136,15 @@ def figures_of(history: SiteHistory, plan: Plan, replay: Replay) -> Figures:
         for_files=sum(r.page is None and r.status in SHOWN for r in requests) / max(len(requests), 1),
         precision=precision,
         recall=recall,
-        report_error=report_error(history, replay, shown),
+        report_error=report_error(history, replay),
     )
 
 
-def _shown(replay: Replay) -> Times:
+def _requests(replay: Replay, statuses: frozenset[int]) -> Times:
+    """Return when each page was requested with one of these statuses."""
     times: defaultdict[str, list[float]] = defaultdict(list)
     for request in replay.requests:
-        if request.page is not None and request.status in SHOWN:
+        if request.page is not None and request.status in statuses:
             times[request.page].append(request.day)
     return times
 
@@ -220,23 +220,18 @@ def discovery(history: SiteHistory, shown: Times, *, since: float, until: float)
 
 def deletion(history: SiteHistory, visits: Mapping[str, Sequence[Visit]], *, since: float, until: float) -> Delays:
     """Return how long deleted pages that were fetched are taken to be there."""
-    found = _found_gone(history, visits, until=until)
-    gone = [history.pages[path] for path in found if since < history.pages[path].gone < until]
-    return _delays([(life.gone, min(found[life.path]), until) for life in gone])
-
-
-def _found_gone(
-    history: SiteHistory, visits: Mapping[str, Sequence[Visit]], *, until: float
-) -> Mapping[str, Sequence[float]]:
-    """Return by page that was visited when each of its URLs is found to be gone; `until` where it is not."""
-    found: defaultdict[str, list[float]] = defaultdict(list)
+    ended: defaultdict[str, list[float]] = defaultdict(list)
+    fetched = set()
     for url_path, seen in visits.items():
         path = history.page_of(url_path, until)
         if path is not None:
-            gone = history.pages[path].gone
-            ends = (v.day for v in seen if v.change in {Change.GONE, Change.MOVED} and v.day >= gone)
-            found[path].append(min(ends, default=until))
-    return found
+            fetched.add(path)
+            at = history.pages[path].gone
+            ended[path] += [
+                visit.day for visit in seen if visit.change in {Change.GONE, Change.MOVED} and visit.day >= at
+            ]
+    gone = [history.pages[path] for path in fetched if since < history.pages[path].gone < until]
+    return _delays([(life.gone, min(ended[life.path], default=None), until) for life in gone])
 
 
 def _delays(events: Sequence[tuple[float, float | None, float]]) -> Delays:
@@ -262,22 +257,22 @@ def verdicts(history: SiteHistory, visits: Mapping[str, Sequence[Visit]]) -> tup
     return _ratio(hits, hits + counts[False, True]), _ratio(hits, hits + counts[True, False])
 
 
-def report_error(history: SiteHistory, replay: Replay, shown: Times) -> float:
+def report_error(history: SiteHistory, replay: Replay) -> float:
     """Return the mean absolute error of the reported freshness of the known pages, in means over weeks."""
-    found = _found_gone(history, replay.visits, until=inf)
-    ends = {path: max(of_urls) for path, of_urls in found.items()}
     weeks: defaultdict[int, list[float]] = defaultdict(list)
+    shown, lost = _requests(replay, SHOWN), _requests(replay, DEAD)
     for report in replay.reports:
-        weeks[int(report.day) // WEEK].append(report.fresh - _fresh_share(history, shown, ends, report.day))
+        weeks[int(report.day) // WEEK].append(report.fresh - _fresh_share(history, shown, lost, report.day))
     return fmean(abs(fmean(errors)) for errors in weeks.values()) if weeks else 0.0
 
 
-def _fresh_share(history: SiteHistory, shown: Times, ends: Mapping[str, float], day: float) -> float:
-    """Return the share of current copies among the pages that were fetched and not found to be gone by all URLs."""
+def _fresh_share(history: SiteHistory, shown: Times, lost: Times, day: float) -> float:
+    """Return the share of the pages that were fetched, and not seen to be gone, whose copies are current."""
     fresh = []
     for path, times in shown.items():
         n = bisect_right(times, day)
-        if n and day < ends.get(path, inf):
+        gone = lost.get(path, ())
+        if n and bisect_right(gone, day) == bisect_right(gone, times[n - 1]):
             life = history.pages[path]
             fresh.append(
                 life.gone > day and bisect_right(life.changes, day) == bisect_right(life.changes, times[n - 1])

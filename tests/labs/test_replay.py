@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from crawler.core.change import Change
 from crawler.store.database import open_database
 from labs.replay.command import main
-from labs.replay.crawl import Plan, Visit, replay
+from labs.replay.crawl import Plan, Replay, Report, Visit, replay
 from labs.replay.history import PageLife, SiteHistory, opened_history
-from labs.replay.measures import Figures, figures_of, stale_days, verdicts
+from labs.replay.measures import Figures, figures_of, report_error, stale_days, verdicts
 from labs.replay.rule import rule_visits
-from labs.replay.site import RecordedSite, Sitemap
+from labs.replay.site import RecordedSite, Sitemap, SiteRequest
 
 DAY_S = 86_400
 LINKS = '<a href="a">A</a> <a href="b.html">B</a> <a href="c.html">C</a> <a href="lost">lost</a>'
@@ -168,6 +168,15 @@ def test_the_plain_rule_visits_most_what_changes_and_what_weighs_and_nothing_tha
     assert len(times[0]) > 2 * max(map(len, times[2:]))
     assert len(times[9]) > len(times[8])
     assert max(times[1]) < 20.0
+
+
+def test_a_page_that_was_seen_to_be_gone_is_no_longer_counted_as_stale(folder: Path) -> None:
+    requests = [SiteRequest(0.0, f"/{name}.html", f"{name}.html", 200) for name in ("b", "c")]
+    seen = Replay([], [*requests, SiteRequest(6.0, "/c.html", "c.html", 404)], {}, [Report(7.0, 1.0)])
+    unseen = Replay([], requests, {}, [Report(7.0, 1.0)])
+
+    assert report_error(SiteHistory(folder), seen) == 0.0
+    assert report_error(SiteHistory(folder), unseen) == 0.5
 
 
 async def replayed(folder: Path, database_url: str, plan: Plan) -> Figures:
