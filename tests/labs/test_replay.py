@@ -172,8 +172,8 @@ def test_the_plain_rule_visits_most_what_changes_and_what_weighs_and_nothing_tha
 
 def test_a_page_that_was_seen_to_be_gone_is_no_longer_counted_as_stale(folder: Path) -> None:
     requests = [SiteRequest(0.0, f"/{name}.html", f"{name}.html", 200) for name in ("b", "c")]
-    seen = Replay([], [*requests, SiteRequest(6.0, "/c.html", "c.html", 404)], {}, [Report(7.0, 1.0)])
-    unseen = Replay([], requests, {}, [Report(7.0, 1.0)])
+    seen = Replay([], [*requests, SiteRequest(6.0, "/c.html", "c.html", 404)], {}, [Report(7.0, 1.0, 1.0)])
+    unseen = Replay([], requests, {}, [Report(7.0, 1.0, 1.0)])
 
     assert report_error(SiteHistory(folder), seen) == 0.0
     assert report_error(SiteHistory(folder), unseen) == 0.5
