@@ -75,7 +75,7 @@ def measure(given: argparse.Namespace) -> tuple[list[Step], int, float]:
     looks = int(json.loads(done.output)["looks"])
     marks = [ended[len(ended) * n // STEPS] for n in range(STEPS)]
     parts: list[list[int]] = [[] for _ in marks]
-    for sample in done.memory:
+    for sample in done.memory[:-1]:  # the last may be of a process that is ending
         parts[max(bisect(marks, sample.at) - 1, 0)].append(sample.bytes)
     steps = [Step(len(ended) * (n + 1) // STEPS, max(part), part[-1]) for n, part in enumerate(parts) if part]
     return steps, looks, looks / (done.ended - ended[0])

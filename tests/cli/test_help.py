@@ -55,7 +55,7 @@ def test_these_are_the_commands() -> None:
         *("deploy", "server", "worker", "health"),
         *(f"db {name}" for name in ("upgrade", "check", "dump", "restore", "url", "shell", "sql", "grant", "revoke")),
         *("lab opic", "lab windows", "lab discovery", "lab nutch"),
-        *(f"lab {name}" for name in ("run", "replay", "dai", "estimator", "kinds", "signals")),
+        *(f"lab {name}" for name in ("run", "replay", "dai", "estimator", "kinds", "signals", "mechanisms")),
     }
 
 

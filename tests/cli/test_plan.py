@@ -140,7 +140,7 @@ def test_without_a_budget_today_is_what_the_price_costs_and_politeness_is_told(r
     assert found["cap"] == 8 * 4
     (today,) = [step for step in found["steps"] if step["factor"] == 1.0]
     assert today["budget_per_day"] == found["budget"]
-    assert today["price_request"] == pytest.approx(0.25, rel=0.5)  # demand is nearly flat there
+    assert 0.5 < today["price_request"] / 0.25 < 2  # demand is nearly flat there
     assert [step["is_allowed"] for step in found["steps"]][-1] is False
     assert "it has no budget" in told
     assert "* more than politeness allows (32 a day)" in told
