@@ -201,7 +201,7 @@ async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_to
     together = await plan_domains(db, at=AT, settings=SETTINGS.model_copy(update={"bytes_per_day": 12_000}))
 
     assert own.price.per_byte > 0
-    assert own.plan.expected.received_bytes == pytest.approx(10_000, rel=0.02)  # pages that are alike come and go together
+    assert own.plan.expected.received_bytes == pytest.approx(10_000, rel=0.02)  # alike pages come together
     received = [each.plan.expected.received_bytes for each in together]
     assert sum(received) == pytest.approx(12_000, rel=0.02)
     assert received[0] == max(received)
