@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
@@ -109,12 +109,15 @@ def figures_of(history: SiteHistory, plan: Plan, replay: Replay) -> Figures:
     by_day = Counter(int(request.day) for request in requests)
     last_of_day = {int(run.day): run for run in runs}
     shown = _requests(replay, SHOWN)
-    stale = staleness(history, shown, since=since, until=until)
+    first = [*history.importance]
+    if plan.sitemap is Sitemap.NONE and not plan.is_cold:
+        first = [path for path in first if path in shown]  # to the others no link leads
+    stale = staleness(history, shown, first, since=since, until=until)
     at_budget, at_requests = (
-        in_turn(history, per_day, since=since, until=until, is_cold=plan.is_cold)
+        in_turn(history, per_day, first, since=since, until=until, is_cold=plan.is_cold)
         for per_day in (plan.budget, len(requests) / (until - since))
     )
-    by_rule = rule_staleness(history, plan.budget, since=since, until=until, is_cold=plan.is_cold)
+    by_rule = rule_staleness(history, plan.budget, first, since=since, until=until, is_cold=plan.is_cold)
     precision, recall = verdicts(history, replay.visits)
     return Figures(
         days=until - since,
@@ -149,10 +152,10 @@ def _requests(replay: Replay, statuses: frozenset[int]) -> Times:
     return times
 
 
-def staleness(history: SiteHistory, times: Times, *, since: float, until: float) -> Staleness:
-    """Return the staleness of the pages that are there at the start, as long as they are there."""
+def staleness(history: SiteHistory, times: Times, pages: Collection[str], *, since: float, until: float) -> Staleness:
+    """Return the staleness of these pages, as long as they are there."""
     shares: dict[str, float] = {}
-    for path in history.importance:
+    for path in pages:
         life = history.pages[path]
         end = min(life.gone, until)
         if end > since:
@@ -173,26 +176,30 @@ def stale_days(life: PageLife, visits: Sequence[float], *, since: float, until: 
     return stale
 
 
-def in_turn(history: SiteHistory, per_day: float, *, since: float, until: float, is_cold: bool) -> Staleness:
-    """Return the staleness of visits at even distances, the same for all pages, that are there at the start."""
-    gap = len(history.importance) / max(per_day, 1e-9)
+def in_turn(
+    history: SiteHistory, per_day: float, pages: Collection[str], *, since: float, until: float, is_cold: bool
+) -> Staleness:
+    """Return the staleness of visits at even distances, the same for all of these pages."""
+    gap = len(pages) / max(per_day, 1e-9)
     found = []
     for phase in range(PHASES):
         first = since + gap * (phase + 0.5) / PHASES
         visits = [first + n * gap for n in range(max(int((until - first) / gap) + 1, 0))]
-        times = dict.fromkeys(history.importance, visits if is_cold else [since, *visits])
-        found.append(staleness(history, times, since=since, until=until))
+        times = dict.fromkeys(pages, visits if is_cold else [since, *visits])
+        found.append(staleness(history, times, pages, since=since, until=until))
     return Staleness(fmean(each.plain for each in found), fmean(each.weighted for each in found))
 
 
-def rule_staleness(history: SiteHistory, per_day: int, *, since: float, until: float, is_cold: bool) -> Staleness:
-    """Return the staleness of the plain rule's visits to the pages that are there at the start."""
-    lives = [history.pages[path] for path in history.importance]
+def rule_staleness(
+    history: SiteHistory, per_day: int, pages: Collection[str], *, since: float, until: float, is_cold: bool
+) -> Staleness:
+    """Return the staleness of the plain rule's visits to these pages."""
+    lives = [history.pages[path] for path in pages]
     mix = DomainSettings().importance_mix
-    weights = mix * np.array([*history.importance.values()]) + 1 - mix
+    weights = mix * np.array([history.importance[path] for path in pages]) + 1 - mix
     visits = rule_visits(lives, weights, per_day, since=since, until=until)
     times = {life.path: seen[is_cold:] for life, seen in zip(lives, visits, strict=True)}
-    return staleness(history, times, since=since, until=until)
+    return staleness(history, times, pages, since=since, until=until)
 
 
 def bounds_of(sitemap: Sitemap, *, weighted: float) -> Sequence[Bound]:
