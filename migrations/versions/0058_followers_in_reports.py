@@ -1,4 +1,7 @@
-"""A page that follows another one's schedule has no freshness of its own in reports: one text counts once."""
+"""A page that follows another one's schedule has no freshness of its own in reports: one text counts once.
+
+And a page of which sources have told much is not too old for an interval.
+"""
 
 from alembic import op
 
@@ -7,6 +10,21 @@ down_revision = "0057"
 branch_labels = None
 depends_on = None
 
+# Postgres counts the microseconds of an interval in 64 bits: 1e14 seconds, the most before, were too many.
+HEARD_GAP = """
+CREATE OR REPLACE FUNCTION heard_gap(
+    unseen interval, signals bytea, recall float8[], noise float8[], silence float8, a float8, b float8)
+RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN silence IS NULL THEN unseen ELSE (
+        SELECT make_interval(secs => least(
+            86400 * b * ((b + x.days) / x.silent_b * exp(least(30, coalesce(
+                (SELECT max(get_byte(signals, n) * ln(1 + recall[n + 1] / noise[n + 1] * a / x.silent_b))
+                   FROM generate_series(0, least(octet_length(signals), cardinality(recall)) - 1) n), 0) / a)) - 1),
+            1e12))
+          FROM (SELECT y.days, b + silence * y.days AS silent_b
+                  FROM (SELECT greatest(date_part('epoch', unseen), 0) / 86400 AS days) y) x) END
+$$;
+"""
 PAGES = """
 CREATE OR REPLACE VIEW report_page AS
 SELECT x.domain_id, x.domain, x.url, x.state,
@@ -77,6 +95,7 @@ page''s schedule: their text counts once';
 
 
 def upgrade() -> None:
+    op.execute(HEARD_GAP)
     op.execute(PAGES)
 
 

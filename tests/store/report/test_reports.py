@@ -305,3 +305,24 @@ async def test_a_constant_domain_reads_one_partition(db: Database, domain: Domai
 
         parts = {word for word in plan.replace("(", " ").split() if word.startswith("page_p")}
         assert len({part.split("_p")[1][:2] for part in parts}) == 1, plan
+
+
+async def test_signals_make_a_page_no_older_than_an_interval_can_be(db: Database) -> None:
+    heard = "heard_gap(interval '1 day', '\\x14'::bytea, '{0.9}', '{0.001}', 0.9, 0.1, 100)"
+
+    assert await numbers(db, f"SELECT date_part('epoch', {heard})", {}) == 1e12
+    assert await numbers(db, f"SELECT page_freshness(0.1, 100, {heard})", {}) < 0.35
+
+
+async def test_a_page_that_follows_another_has_no_freshness_of_its_own(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    values = {"domain": domain.id, "leader": key(domain, 1), "key": key(domain, 2)}
+    fresh = "SELECT count(freshness) FROM report_page WHERE domain_id = %(domain)s"
+    before = await numbers(db, fresh, values)
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE page SET leader = %(leader)s WHERE key = %(key)s", values)
+
+    assert await numbers(db, fresh, values) == before - 1
+    shown = {line.url: line.freshness for line in await report.pages(db, domain, top=10, at=START)}
+    assert shown[url(domain, 2)] is None
+    assert shown[url(domain, 1)] is not None
