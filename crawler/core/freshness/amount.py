@@ -24,7 +24,7 @@ USUAL_AMOUNT = 0.1  # of a page of which nothing is known: about a tenth of its 
 LEAN = 2.0  # changes' worth of the group in what is expected of a page
 GROUP_LEAN = 5.0  # pages' worth of the domain in its groups, and of USUAL_AMOUNT in the domain
 MOST_CHANGES = 20.0  # that are remembered: what a page did before counts less with each further one
-LEAST_FACTOR, MOST_FACTOR = 0.8, 1.25  # on importance; wider bounds cost more freshness than they bring
+LEAST_FACTOR, MOST_FACTOR = 0.65, 1.55  # on importance; wider bounds cost more freshness than they bring
 BITS = 64  # of a fingerprint
 UNSEEN_BITS = 2  # a change that moves no bit may be as much as one that moves so many
 
