@@ -142,7 +142,9 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
                 progress(runs[-1])
                 await _plan(db, domain, settings=settings, at=at)
                 found = await report.domain_report(db, domain, at=at, window=DAY)
-                if (n + 1) % plan.runs_a_day == 0 and found and found.freshness_plain and found.freshness:
+                if (n + 1) % plan.runs_a_day or found is None:
+                    continue
+                if found.freshness_plain is not None and found.freshness is not None:
                     reports.append(Report(site.day, found.freshness_plain, found.freshness))
         visits = await _visits(db, domain, since=history.start)
     return Replay(runs, site.requests, visits, reports)
