@@ -14,7 +14,7 @@ from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
 from benchmarks.pages import decide, fingerprint, rendering
 from benchmarks.store import claim, duplicates, exported, growth, queue, reading, record, storage
-from tests.crawl.corpus import CorpusError
+from tests.engine.corpus import CorpusError
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "crawl": first.main,

@@ -15,7 +15,7 @@ from prefect.events import emit_event
 from prefect.settings import PREFECT_API_URL
 
 from crawler.core.domain import Lease
-from crawler.crawl import CrawlStats, LeaseResult
+from crawler.engine import CrawlStats, LeaseResult
 
 log = logging.getLogger("recrawl.flows")
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from crawler.cli.reasons import NAMED, in_words
 from crawler.cli.values import counted, shown_bytes
 from crawler.core.change import Change
 from crawler.core.http import Url
-from crawler.crawl import CrawlStats, FoundPage, ShiftResult
+from crawler.engine import CrawlStats, FoundPage, ShiftResult
 from crawler.serve import history_at
 
 LONGEST = 100  # characters of an address that are shown

@@ -13,7 +13,7 @@ from crawler.app import waiting_domains
 from crawler.cli.waiting import format_wait
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
-from crawler.crawl import (
+from crawler.engine import (
     CrawlLimits,
     CrawlStats,
     LeaseResult,

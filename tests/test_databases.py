@@ -13,8 +13,8 @@ from crawler.store.database import open_database
 from crawler.store.partitions import ensure_visit_partition
 from tests.cli.conftest import serving
 from tests.conftest import TEMPLATE
-from tests.crawl.crawls import DAY, START, crawl, recrawl, register
 from tests.databases import TestDatabases, execute, read_new_copy, read_schema
+from tests.engine.crawls import DAY, START, crawl, recrawl, register
 
 # Of tables of pg_catalog these are what Postgres keeps for itself: file numbers, and when it came by.
 PHYSICAL = {"relfilenode", "relfrozenxid", "relminmxid"}

@@ -11,8 +11,8 @@ from tests.core.change import test_variants
 from tests.core.page import test_fingerprint
 from tests.core.visit import test_lifecycle, test_visit
 from tests.core.volatile import test_volatile
-from tests.crawl import test_changes, test_kill, test_living
-from tests.crawl import test_lifecycle as test_lives
+from tests.engine import test_changes, test_kill, test_living
+from tests.engine import test_lifecycle as test_lives
 from tests.store.record import test_cash, test_record
 from tests.web import test_http
 

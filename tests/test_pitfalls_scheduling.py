@@ -11,7 +11,7 @@ from tests.cli import test_reference
 from tests.core.cash import test_opic
 from tests.core.freshness import test_selection, test_value
 from tests.core.visit import test_visit
-from tests.crawl import test_changes, test_kill
+from tests.engine import test_changes, test_kill
 from tests.lab import test_estimate, test_time_policies
 from tests.store.claim import test_claim_plans
 from tests.store.record import test_cash

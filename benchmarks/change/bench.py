@@ -15,7 +15,7 @@ from benchmarks.change.detectors import DETECTORS
 from benchmarks.change.edits import DIGITS, EDITS
 from benchmarks.change.score import FIRST_LOOK, Judged, Result, measured, separation
 from benchmarks.harness.table import table
-from tests.crawl.corpus import CorpusError
+from tests.engine.corpus import CorpusError
 
 BAR = 0.97
 

@@ -20,7 +20,7 @@ from benchmarks.change.looks import Look
 from benchmarks.change.score import EMPTY, Judged, Result
 from crawler.core.http import Fetched, Url
 from crawler.core.page import digest
-from tests.crawl.corpus import CorpusError, fetch
+from tests.engine.corpus import CorpusError, fetch
 
 LABELS = Path(__file__).with_name("pairs.tsv")
 OTHERS = 200  # pages of a package that are looked at, too, so that its boilerplate is known

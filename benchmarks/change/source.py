@@ -9,7 +9,7 @@ from random import Random
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from benchmarks.change.elements import of_tags
-from tests.crawl.corpus import CorpusError, fetch
+from tests.engine.corpus import CorpusError, fetch
 
 MOST_BYTES = 60_000
 PARAGRAPHS = 5

@@ -22,7 +22,7 @@ from benchmarks.harness.table import table
 from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import write_figures
 from crawler.local.postgres.cluster import borrowed_postgres
-from tests.crawl.corpus import fetch
+from tests.engine.corpus import fetch
 
 CRAWLERS = {each.name: each for each in (RECRAWLER, SCRAPY, SCRAPY_POSTGRES, CRAWLEE)}
 HEAD = ("crawler", "pages", "pages/s", "CPU ms/page", "Postgres CPU ms/page", "peak MB", "seconds", "command s")

@@ -26,7 +26,7 @@ from benchmarks.harness.table import table
 from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import write_figures
 from crawler.local.postgres.cluster import Cluster, borrowed_postgres
-from tests.crawl.corpus import copied, fetch, file_of
+from tests.engine.corpus import copied, fetch, file_of
 
 CRAWLERS = (RECRAWLER, SCRAPY_CACHE)
 SHARES = (0.0, 0.01, 0.1)  # of the pages, changed before the second, third and fourth crawl

@@ -25,7 +25,7 @@ from crawler.clock import Clock
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import ChangeValue
 from crawler.core.http import Authority, path_and_query
-from crawler.crawl import open_resources, run_shift
+from crawler.engine import open_resources, run_shift
 from crawler.lab.looks import costs, looks_by_url
 from crawler.plan import plan_domains
 from crawler.settings import Settings

@@ -20,7 +20,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from crawler.local.machine import free_port
-from tests.crawl.corpus import CorpusError, unpacked
+from tests.engine.corpus import CorpusError, unpacked
 
 PATIENCE_S = 30.0  # for its start and for its end; both take milliseconds
 POLL_S = 0.01

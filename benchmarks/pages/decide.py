@@ -25,7 +25,7 @@ from crawler.core.http import key_of
 from crawler.core.page import Parsed, block_list, parse
 from crawler.core.visit import Baseline, Known, State, Target, Visit, decide, needs_baseline, needs_parsing
 from crawler.core.volatile import numberless, words_of
-from tests.crawl.corpus import CorpusError
+from tests.engine.corpus import CorpusError
 
 HEAD = ("kB", "look", "pages", "p50 ms", "p99 ms", "most ms", "parse p50 ms", "times the parse")
 START = datetime(2026, 1, 1, tzinfo=UTC)

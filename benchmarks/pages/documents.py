@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from crawler.core.http import Fetched, Url
-from tests.crawl.corpus import fetch
+from tests.engine.corpus import fetch
 
 # DocBook, Sphinx, written by hand, javadoc, and plain text that was made into HTML.
 PACKAGES = ("postgresql-doc-15", "python3.11-doc", "sqlite3-doc", "libcommons-lang3-java-doc", "vim-doc")

@@ -17,7 +17,7 @@ from benchmarks.harness.timings import percentile_ms
 from benchmarks.pages.documents import of_size
 from crawler.core.page import extract
 from crawler.core.page.fingerprint import fingerprint_of
-from tests.crawl.corpus import CorpusError
+from tests.engine.corpus import CorpusError
 
 HEAD = ("", "pages", "words each", "of none", "p50 ms", "p99 ms", "most ms")
 PAGE_BYTES = 50_000

@@ -27,12 +27,12 @@ from benchmarks.harness.database import HOME, new_database
 from benchmarks.harness.table import table
 from crawler.core.http import ALLOW_ALL, Authority, Fetched, Relay, Relayed, Unreached, Url
 from crawler.core.rendering import Rendered
-from crawler.crawl.rendering.page_requests import PageRequests, ScriptMemo
+from crawler.engine.rendering.page_requests import PageRequests, ScriptMemo
 from crawler.web import Http
 from crawler.web.browser import Browser, BrowserMissing, find_browser
 from crawler.web.browser.process import tree_of
-from tests.crawl.corpus import CorpusError, unpacked
-from tests.crawl.static import StaticServer
+from tests.engine.corpus import CorpusError, unpacked
+from tests.engine.static import StaticServer
 
 HEAD = ("one page", "renders", "seconds", "CPU ms", "requests", "MB of all processes, first 20 and last")
 SITE_HEAD = ("a site", "pages", "rendered", "seconds", "CPU s")

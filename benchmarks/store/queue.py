@@ -27,10 +27,10 @@ from benchmarks.store.workers import Work, all_ready, at_once
 from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import write_figures
 from crawler.core.domain import Lease
-from crawler.crawl import settle_memory
+from crawler.engine import settle_memory
 from crawler.local.postgres.cluster import Cluster, borrowed_postgres
 from crawler.store.database import open_database
-from tests.crawl.crawls import coins_missing
+from tests.engine.crawls import coins_missing
 
 HEAD = ("what", "pages in all", "pages/s", "CPU ms/page", "Postgres CPU ms/page", "times the smallest")
 VERSUS = ("times the pages/s", "times the CPU/page", "by size", "5,000 pages/s")

@@ -22,9 +22,9 @@ from crawler.prune import Pruned, prune_domain
 from crawler.store import report, retention
 from crawler.store.database import Database, open_database
 from crawler.store.retention import Stored
-from tests.crawl.corpus import fetch
-from tests.crawl.crawls import DAY, START, crawl, recrawl, register
-from tests.crawl.static import StaticServer
+from tests.engine.corpus import fetch
+from tests.engine.crawls import DAY, START, crawl, recrawl, register
+from tests.engine.static import StaticServer
 
 HEAD = ("stage", "what", "rows", "MB of rows", "MB of indexes", "bytes each")
 SENTENCE = (

@@ -20,7 +20,7 @@ from crawler.api.store import Store
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.visit import State
-from crawler.crawl import ShiftResult
+from crawler.engine import ShiftResult
 from crawler.errors import BadInput, CrawlerError, CursorAhead, CursorTooOld, StoreUnavailable
 from crawler.export import SearchHit
 from crawler.store.report import DomainReport, EventKind, FeedItem, PageVersion, TakenPage, VersionContent

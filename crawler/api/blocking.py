@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from crawler.api.store import EVERY_KIND, USUAL_SETTINGS, WEEK, Store
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.crawl import ShiftResult
+from crawler.engine import ShiftResult
 from crawler.export import SearchHit
 from crawler.store.report import DomainReport, EventKind, FeedItem, PageVersion, TakenPage, VersionContent
 

@@ -15,7 +15,7 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey
-from crawler.crawl import CrawlLimits, ShiftResult, holder_name, open_resources, run_shift, settle_memory
+from crawler.engine import CrawlLimits, ShiftResult, holder_name, open_resources, run_shift, settle_memory
 from crawler.errors import BadInput
 from crawler.export import SearchHit
 from crawler.local.secrets import secrets_of

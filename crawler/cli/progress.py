@@ -17,7 +17,7 @@ from rich.progress import (
 from crawler.cli.output import err
 from crawler.core.change import Change
 from crawler.core.domain import Lease
-from crawler.crawl import CrawlStats
+from crawler.engine import CrawlStats
 
 
 class _Shown:

@@ -7,7 +7,7 @@ from crawler.core.http import Reason
 from crawler.core.rendering import RenderChoice, RenderFailure
 from crawler.core.soft_errors import SoftError
 from crawler.core.visit import BULK_REDIRECT, REDIRECT_TO_EXISTING
-from crawler.crawl import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
+from crawler.engine import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
 
 # What a crawl found of pages that it names, in the order in which people want to see them.
 NAMED = {

@@ -8,9 +8,9 @@ from statistics import fmean
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import path_and_query
-from crawler.crawl import holder_name, open_resources, run_shift
 from crawler.demo.rival import Freshness
 from crawler.demo.server import LivingServer, Remote
+from crawler.engine import holder_name, open_resources, run_shift
 from crawler.lab.looks import costs
 from crawler.plan import plan_domains
 from crawler.settings import Settings

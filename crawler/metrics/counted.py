@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
-from crawler.crawl import CrawlStats, LeaseResult
+from crawler.engine import CrawlStats, LeaseResult
 from crawler.errors import LeaseLost
 from crawler.local.machine import process
 from crawler.metrics.folder import metrics_folder, write_counts

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from crawler.core.change import Change
-from crawler.crawl import CrawlStats
+from crawler.engine import CrawlStats
 
 FAILED = "failed"  # the outcome of a look that told nothing
 DEAD_LINK = "dead_link"  # of a look at a page that is not there and never was

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from crawler.crawl import ParserPool
+from crawler.engine import ParserPool
 from crawler.notify.target import FindSecret
 from crawler.plugins import NO_PLUGINS, Plugins
 from crawler.store.database import Database

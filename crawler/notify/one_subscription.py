@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from crawler.core.alert import is_hopeless, next_try
 from crawler.core.http import parse_reference, retry_after
-from crawler.crawl import child_environment
+from crawler.engine import child_environment
 from crawler.notify.context import Delivered, DeliveryContext
 from crawler.notify.fitting import lower_bound, parts_of
 from crawler.notify.payload import keys_of

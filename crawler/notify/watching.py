@@ -11,7 +11,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import Authority, Fetched, Url
 from crawler.core.page import View
 from crawler.core.page_rules import PageRule, PageRules
-from crawler.crawl import DomainParser, ParserPool
+from crawler.engine import DomainParser, ParserPool
 from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.learned import mask_of

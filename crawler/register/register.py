@@ -24,7 +24,7 @@ from crawler.core.http import (
     scheme_of,
 )
 from crawler.core.visit import PERMANENT, TEMPORARY
-from crawler.crawl import good_copy, received_of
+from crawler.engine import good_copy, received_of
 from crawler.errors import BadInput
 from crawler.register.root_probe import RedirectChain, RootProbe
 from crawler.store import claim, domains

@@ -21,7 +21,7 @@ from crawler.core.http import (
     parse_robots,
 )
 from crawler.core.visit import OVERLOADED
-from crawler.crawl import PacedWeb, Pacer, ask_for_robots, received_of
+from crawler.engine import PacedWeb, Pacer, ask_for_robots, received_of
 from crawler.store.claim import slotted
 
 if TYPE_CHECKING:  # as in register.py

@@ -18,7 +18,7 @@ from crawler.cli.change_kinds import NEWS, typed_kind
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.crawl import ParserPool, TryWay, give_back
+from crawler.engine import ParserPool, TryWay, give_back
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 from crawler.local.keys.entrance import ENTRANCE
 from crawler.local.keys.feeds import FEED, FeedWanted, linked_path, may_read

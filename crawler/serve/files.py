@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.crawl import ParserPool
+from crawler.engine import ParserPool
 from crawler.errors import CrawlerError
 from crawler.plugins import load
 from crawler.serve.changes import ChangeFacts, ChangesAsked, newest

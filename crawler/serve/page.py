@@ -19,7 +19,7 @@ from crawler.core.change import PageDiff
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.core.visit import State
-from crawler.crawl import ParserPool, diff_versions
+from crawler.engine import ParserPool, diff_versions
 from crawler.register import url_of
 from crawler.store import report
 from crawler.store.database import Database

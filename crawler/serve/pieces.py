@@ -12,7 +12,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url, path_and_query
 from crawler.core.page import WHOLE, View, selector_of, together
 from crawler.core.page_rules import PageRule, PageRules
-from crawler.crawl import DomainParser, ParserPool
+from crawler.engine import DomainParser, ParserPool
 from crawler.errors import BadInput
 from crawler.serve.shown import REPLACED, harmless
 from crawler.store import report

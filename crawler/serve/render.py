@@ -7,7 +7,7 @@ from datetime import datetime
 from crawler.cli.actions.pages.try_page import REASONS, differences, pieces_of
 from crawler.core.change import BlockStatus, Why
 from crawler.core.domain import Domain
-from crawler.crawl import TryResult
+from crawler.engine import TryResult
 from crawler.serve import diffs
 from crawler.serve.changes import NAMES, SPANS, ChangeFacts
 from crawler.serve.domain import (

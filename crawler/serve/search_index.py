@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from crawler.crawl import child_environment
+from crawler.engine import child_environment
 from crawler.local.search_index import search_file
 
 log = logging.getLogger("recrawl.api")

@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 
 from crawler.cli.session import Interrupts, with_database
-from crawler.crawl import ParserPool, settle_memory
+from crawler.engine import ParserPool, settle_memory
 from crawler.errors import StackFailed
 from crawler.local.children import TAG
 from crawler.local.keys.entrance import ensure_key, entrance

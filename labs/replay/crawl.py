@@ -14,8 +14,8 @@ from crawler.core.change import Change
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, path_and_query
-from crawler.crawl import CrawlLimits, LeaseResult, ShiftHooks, open_resources, run_shift
-from crawler.crawl.resources import CrawlResources
+from crawler.engine import CrawlLimits, LeaseResult, ShiftHooks, open_resources, run_shift
+from crawler.engine.resources import CrawlResources
 from crawler.local.postgres.cluster import borrowed_postgres, ensure_postgres
 from crawler.plan import plan_domains
 from crawler.settings import Settings

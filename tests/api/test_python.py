@@ -18,7 +18,7 @@ import pytest
 from crawler import api
 from crawler.api import DomainSettings, EventKind
 from tests.cli.conftest import environ
-from tests.crawl.static import StaticServer
+from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
 
 DOCS = Path(__file__).parents[2] / "docs" / "python.md"

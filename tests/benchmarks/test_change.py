@@ -20,7 +20,7 @@ from benchmarks.change.serialise import REWRITES
 from benchmarks.change.site import Page, Site
 from benchmarks.change.widgets import WIDGETS, class_names
 from crawler.core.page import extract
-from tests.crawl.corpus import corpus
+from tests.engine.corpus import corpus
 
 DAY = timedelta(days=1)
 UNSEEN = {"comment", "csrf-meta", "hidden", "inline-script", "nonce", "charset", *REWRITES}

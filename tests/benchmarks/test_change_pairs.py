@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.change.pairs import check, pairs, round_of
 from crawler.core.page import digest
-from tests.crawl.corpus import CorpusError
+from tests.engine.corpus import CorpusError
 
 
 def test_at_least_a_hundred_pairs_have_a_label_and_a_reason() -> None:

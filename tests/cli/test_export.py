@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.crawls import command
-from tests.crawl.static import StaticServer
+from tests.engine.crawls import command
+from tests.engine.static import StaticServer
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.crawl.crawls import RECRAWL, command, environ
-from tests.crawl.static import StaticServer
+from tests.engine.crawls import RECRAWL, command, environ
+from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from crawler.store.database import Database, open_database
-from tests.crawl.crawls import command, rows
-from tests.crawl.doors import Asked, Reply, door
-from tests.crawl.test_keys import BASIC, LOGIN, PASSWORD, TOKEN, USER, Club, site
+from tests.engine.crawls import command, rows
+from tests.engine.doors import Asked, Reply, door
+from tests.engine.test_keys import BASIC, LOGIN, PASSWORD, TOKEN, USER, Club, site
 
 SECRETS = {"DOCS_USER": USER, "DOCS_PASS": PASSWORD, "DOCS_TOKEN": TOKEN}
 LITERAL = "typed-by-mistake-77"

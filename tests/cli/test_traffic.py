@@ -5,9 +5,9 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.crawl.crawls import command
-from tests.crawl.doors import door
-from tests.crawl.test_keys import PAGES, site
+from tests.engine.crawls import command
+from tests.engine.doors import door
+from tests.engine.test_keys import PAGES, site
 
 
 async def test_the_hour_of_a_crawl_is_shown_at_once_and_later(database_url: str, tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, path_and_query
-from crawler.crawl import open_resources, run_shift
 from crawler.demo.month import live_through
 from crawler.demo.outcome import outcome_of
 from crawler.demo.rival import copied, match
 from crawler.demo.server import LivingServer
 from crawler.demo.site import make_site
+from crawler.engine import open_resources, run_shift
 from crawler.lab.looks import looks_by_url
 from crawler.settings import Settings
 from crawler.store import domains

@@ -23,8 +23,8 @@ from crawler.errors import CrawlerError
 from crawler.export import Exported, Format, What, export
 from crawler.store import report
 from crawler.store.database import Database
-from tests.crawl.crawls import DAY, START, answered, answering, crawl, recrawl, register
-from tests.crawl.crawls import rows as rows_of
+from tests.engine.crawls import DAY, START, answered, answering, crawl, recrawl, register
+from tests.engine.crawls import rows as rows_of
 
 HOUR = timedelta(hours=1)
 EVIL = '=HYPERLINK("http://127.0.0.1/","gratis")'

@@ -15,8 +15,8 @@ from crawler.export import PostgresIndex, sync
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage
-from tests.crawl.crawls import DAY, START, answering, crawl, recrawl, register
 from tests.databases import empty_database, execute
+from tests.engine.crawls import DAY, START, answering, crawl, recrawl, register
 from tests.export.test_sync import Article, Killed, Shop, next_day
 
 TO_EMBED = "SELECT id, text FROM recrawl_index.chunk WHERE embedding IS NULL LIMIT 5"

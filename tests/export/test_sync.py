@@ -18,7 +18,7 @@ from crawler.prune import prune_domain
 from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage
-from tests.crawl.crawls import DAY, START, answered, answering, crawl, recrawl, register
+from tests.engine.crawls import DAY, START, answered, answering, crawl, recrawl, register
 
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "islet", "jetty", "knoll", "ledge")
 

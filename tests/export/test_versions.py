@@ -17,7 +17,7 @@ from crawler.export import Format, What, export
 from crawler.prune import prune_domain
 from crawler.store import domains, report
 from crawler.store.database import Database
-from tests.crawl.crawls import DAY, START, recrawl, rows
+from tests.engine.crawls import DAY, START, recrawl, rows
 from tests.export.test_export import GUIDE, PAGES, Site, crawled, path, taken
 
 CHANGED = GUIDE.replace("Water them.", "Water them twice a day, and more often in the summer.")

@@ -30,7 +30,7 @@ from crawler.store.database import Database, open_database
 from crawler.store.report import EventKind
 from crawler.store.subscriptions import SubscriptionWish
 from tests.cli.test_notify import hooking
-from tests.crawl.crawls import rows
+from tests.engine.crawls import rows
 from tests.flows.stage import ENDED, ask, cancel_run, complaints, run_state, start_run
 from tests.patience import PATIENCE_S, SLOW, until
 

@@ -18,7 +18,7 @@ from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
-from tests.crawl.crawls import rows
+from tests.engine.crawls import rows
 from tests.flows.stage import ask, run_state, start_run
 from tests.flows.test_flows import in_database
 from tests.patience import until

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from crawler.core.change import Change
 from crawler.core.domain import Hold
 from crawler.core.http import Url
-from crawler.crawl import CrawlStats, FoundPage, ShiftResult
+from crawler.engine import CrawlStats, FoundPage, ShiftResult
 from flows.result import is_worth_showing, link, markdown, sentences, text
 
 HOSTILE = [

@@ -27,7 +27,7 @@ from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database, open_database
-from tests.crawl.crawls import coins_missing, rows
+from tests.engine.crawls import coins_missing, rows
 from tests.flows.stage import ENDED, run_state, start_run
 from tests.patience import until
 

@@ -19,8 +19,8 @@ from crawler.local.search_index import search_file
 from crawler.mcp.server import Tools
 from crawler.store.database import open_database
 from tests.cli.conftest import RECRAWL, environ, forget
-from tests.crawl.crawls import command, register
-from tests.crawl.static import StaticServer
+from tests.engine.crawls import command, register
+from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
 
 

@@ -19,7 +19,7 @@ from prometheus_client.samples import Sample
 
 from crawler.core.change import Change
 from crawler.core.domain import Hold
-from crawler.crawl import CrawlStats, LeaseResult
+from crawler.engine import CrawlStats, LeaseResult
 from crawler.errors import LeaseLost, StackFailed
 from crawler.local.machine import Process, free_port, process
 from crawler.metrics.counted import Counted, counted_into

@@ -10,13 +10,13 @@ from typing import Any
 
 from crawler.core.domain import Domain
 from crawler.core.http import Reference
-from crawler.crawl import ParserPool
+from crawler.engine import ParserPool
 from crawler.notify import Delivered, DeliveryContext, deliver
 from crawler.store import report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
 from crawler.store.subscriptions import Subscription, SubscriptionWish
-from tests.crawl.crawls import QUICK, START, answered, crawl, recrawl
+from tests.engine.crawls import QUICK, START, answered, crawl, recrawl
 from tests.ports import next_port
 
 KINDS = frozenset({EventKind.CHANGED, EventKind.GONE, EventKind.BACK})

@@ -6,13 +6,13 @@ from typing import Any
 from crawler.core.alert import Condition, ConditionKind
 from crawler.core.page import View
 from crawler.core.page_rules import PageRule
-from crawler.crawl import ParserPool
+from crawler.engine import ParserPool
 from crawler.notify.reading import READ_AT_ONCE, read_feed_for
 from crawler.notify.watching import Watch
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
-from tests.crawl.crawls import DAY, START, answering, register, rows
+from tests.engine.crawls import DAY, START, answering, register, rows
 from tests.notify.receivers import Receiver, Shop, first_look, look, receiving, subscribe, tell
 
 STANDING = frozenset({EventKind.FIRST, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.BACK})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from crawler.store import subscriptions
 from crawler.store.database import Database
-from tests.crawl.crawls import DAY, START, answering, register
+from tests.engine.crawls import DAY, START, answering, register
 from tests.notify.receivers import Shop, first_look, look, subscribe, tell
 
 HOUR = timedelta(hours=1)

@@ -14,13 +14,13 @@ from apprise import Apprise, NotifyBase
 from apprise.plugins.discord import NotifyDiscord
 from apprise.plugins.slack import NotifySlack
 
-from crawler.crawl import child_environment
+from crawler.engine import child_environment
 from crawler.errors import BadInput
 from crawler.notify import checked_target
 from crawler.notify.processes import Ended, run
 from crawler.notify.wording import calling_nobody
 from crawler.store.database import Database
-from tests.crawl.crawls import DAY, START, answered, answering, register
+from tests.engine.crawls import DAY, START, answered, answering, register
 from tests.notify.receivers import first_look, look, subscribe, tell
 from tests.ports import next_port
 

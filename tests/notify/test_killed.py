@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crawler.store import subscriptions
 from crawler.store.database import Database
-from tests.crawl.crawls import START, answering, environ, register
+from tests.engine.crawls import START, answering, environ, register
 from tests.notify.receivers import Receiver, Shop, changes_of, first_look, look, receiving, subscribe, told
 from tests.patience import PATIENCE_S
 

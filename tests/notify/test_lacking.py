@@ -15,7 +15,7 @@ from crawler.local.secrets import lacking_in_worker, secrets_of
 from crawler.settings import Settings
 from crawler.store import subscriptions
 from crawler.store.database import Database
-from tests.crawl.crawls import DAY, START, answering, register
+from tests.engine.crawls import DAY, START, answering, register
 from tests.notify.receivers import Receiver, Shop, changes_of, first_look, look, receiving, subscribe, tell, told
 
 HOUR = timedelta(hours=1)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from crawler.notify import open_context, send_test
 from crawler.store import subscriptions
 from crawler.store.database import Database
-from tests.crawl.crawls import DAY, START, answering, register
+from tests.engine.crawls import DAY, START, answering, register
 from tests.notify.receivers import Receiver, Shop, changes_of, first_look, look, receiving, subscribe, tell, told
 from tests.notify.test_services_and_commands import mail_server
 

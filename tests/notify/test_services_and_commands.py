@@ -23,7 +23,7 @@ from crawler.notify.processes import command_line, run
 from crawler.notify.services import without_secrets
 from crawler.store import subscriptions
 from crawler.store.database import Database
-from tests.crawl.crawls import DAY, START, answering, register, rows
+from tests.engine.crawls import DAY, START, answering, register, rows
 from tests.notify.receivers import Shop, changes_of, first_look, look, subscribe, tell
 
 MINUTE = timedelta(minutes=1)

@@ -13,7 +13,7 @@ from crawler.notify.payload import body_of
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from crawler.store.subscriptions import MOST_BYTES, Message
-from tests.crawl.crawls import DAY, START, answered, answering, register
+from tests.engine.crawls import DAY, START, answered, answering, register
 from tests.notify.receivers import WORDS, Got, Receiver, changes_of, first_look, look, receiving, subscribe, tell, told
 from tests.notify.test_webhooks import per_page
 

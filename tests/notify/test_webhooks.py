@@ -15,7 +15,7 @@ from crawler.core.http import Url
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind
-from tests.crawl.crawls import DAY, START, answering, register
+from tests.engine.crawls import DAY, START, answering, register
 from tests.notify.receivers import Got, Receiver, Shop, changes_of, first_look, look, receiving, subscribe, tell, told
 
 HOUR = timedelta(hours=1)

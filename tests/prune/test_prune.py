@@ -22,7 +22,7 @@ from crawler.store import domains, record, report, retention, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind
 from crawler.store.subscriptions import SubscriptionWish
-from tests.crawl.crawls import rows
+from tests.engine.crawls import rows
 from tests.store.conftest import START
 from tests.store.made_up import url
 from tests.store.many_versions import DAY, PAGES, live, words_of

@@ -22,7 +22,7 @@ from crawler.store import domains, report
 from crawler.store.database import Database, libpq_url
 from models import metadata
 from tests.cli.conftest import serving
-from tests.crawl.crawls import DAY, START, crawl, register, rows
+from tests.engine.crawls import DAY, START, crawl, register, rows
 
 STORE = Path(crawler.store.__file__).parent
 ROOMS = ("claim", "hand_out", "record", "learned", "domains", "plan", "report", "retention")

@@ -11,7 +11,7 @@ from crawler.prune import prune
 from crawler.store import domains, report
 from crawler.store.database import libpq_url, open_database, upgrade
 from tests.cli.conftest import serving
-from tests.crawl.crawls import DAY, START, coins_missing, crawl, recrawl, register, rows, versions
+from tests.engine.crawls import DAY, START, coins_missing, crawl, recrawl, register, rows, versions
 
 NAMES = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath")
 # Partitions come with their table; what stands in the database of an earlier release but the revision.

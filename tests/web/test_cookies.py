@@ -3,7 +3,7 @@
 from crawler.core.http import Access, Url
 from crawler.web import DomainCookies
 from crawler.web.cookies import MOST_BYTES, MOST_COOKIES
-from tests.crawl.doors import Asked, Reply, door
+from tests.engine.doors import Asked, Reply, door
 from tests.web.asking import SOON, http
 
 HERE = Url("https://www.site.test/a/b")

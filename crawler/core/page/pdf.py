@@ -1,7 +1,7 @@
 """Read PDFs with PDFium: docs/decisions/0015-pdfs-are-read-by-pdfium.md.
 
 PDFium is native code that reads untrusted files. A PDF that is made to break it, or to keep it busy, costs the process
-that reads it (crawler/crawl/parsing/parser_pool.py) and nothing else.
+that reads it (crawler/engine/parsing/parser_pool.py) and nothing else.
 """
 
 import ctypes

@@ -6,7 +6,7 @@ from crawler.core.domain import Domain
 from crawler.prune import foretold, keep_quota, prune_domain
 from crawler.store import domains, retention
 from crawler.store.database import Database
-from tests.crawl.crawls import rows
+from tests.engine.crawls import rows
 from tests.prune.test_prune import NOW, keep
 from tests.store.conftest import START
 from tests.store.many_versions import DAY, PAGES, live

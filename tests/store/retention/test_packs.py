@@ -5,7 +5,7 @@ from datetime import timedelta
 from crawler.core.domain import Domain
 from crawler.store import retention
 from crawler.store.database import Database
-from tests.crawl.crawls import rows
+from tests.engine.crawls import rows
 from tests.store.conftest import START
 from tests.store.retention.test_visits import fill, pack_all, visits
 

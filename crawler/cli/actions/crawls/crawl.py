@@ -22,7 +22,7 @@ from crawler.clock import Clock
 from crawler.core.budget import opening
 from crawler.core.domain import Domain
 from crawler.core.http import Authority, Fetched, Url, authority_of, path_and_query
-from crawler.crawl import (
+from crawler.engine import (
     CrawlLimits,
     ShiftHooks,
     ShiftResult,

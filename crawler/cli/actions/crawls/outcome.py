@@ -9,7 +9,7 @@ from crawler.cli.reasons import NAMED, in_words
 from crawler.cli.values import counted, shown_bytes, shown_when
 from crawler.core.change import Change
 from crawler.core.http import Url
-from crawler.crawl import BAD_PATTERN, CrawlStats, ShiftResult
+from crawler.engine import BAD_PATTERN, CrawlStats, ShiftResult
 
 MOST_NAMED = 10  # pages of each kind
 NO_BROWSER = "no browser was found; `apt-get install chromium-headless-shell` brings one (docs/rendering.md)"

@@ -8,7 +8,7 @@ from crawler.core.change import diff_words, excerpt, explain_blocks, with_marks
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, key_of
 from crawler.core.page_rules import PageRules
-from crawler.crawl import DomainParser, ParserPool
+from crawler.engine import DomainParser, ParserPool
 from crawler.plugins import load
 from crawler.settings import settings
 from crawler.store import record, report

@@ -14,7 +14,7 @@ from crawler.cli.which_page import page_named, version_named
 from crawler.core.change import BlockDiff, BlockStatus, Hunk, PageDiff
 from crawler.core.http import authority_of
 from crawler.core.page import BlockKind
-from crawler.crawl import ParserPool, diff_versions
+from crawler.engine import ParserPool, diff_versions
 from crawler.errors import CrawlerError
 from crawler.plugins import load
 from crawler.settings import settings

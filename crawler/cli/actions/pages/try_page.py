@@ -17,7 +17,7 @@ from crawler.core.change import Change, Difference, ExplainedBlock, Why, differe
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Unreached, Url
 from crawler.core.rendering import RenderChoice
-from crawler.crawl import TryResult, TryWay, open_resources, try_page
+from crawler.engine import TryResult, TryWay, open_resources, try_page
 from crawler.errors import BadInput
 from crawler.local.secrets import secrets_of
 from crawler.plugins import load

@@ -1,8 +1,0 @@
-"""Bodies read in bounded time and memory, in other processes where there are many.
-
-`ParserPool` shares a few processes out among domains; `DomainParser` is what one domain has of it. Uses core alone.
-"""
-
-from crawler.crawl.parsing.parser_pool import DomainParser, ParserPool, readers_wanted
-
-__all__ = ["DomainParser", "ParserPool", "readers_wanted"]

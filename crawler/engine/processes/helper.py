@@ -1,0 +1,179 @@
+"""A helper seen from outside: started, given leases, listened to, ended; and lost, if it must be."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from crawler.core.domain import Lease
+from crawler.engine.machine import NO_THREADS, child_environment
+from crawler.engine.processes.messages import (
+    BatchRecorded,
+    Begin,
+    Done,
+    End,
+    Equipment,
+    Failed,
+    Logged,
+    Ready,
+    packed,
+    received,
+)
+from crawler.engine.stats import CrawlStats, LeaseResult
+
+HELPER = ("-P", "-m", "crawler.engine.processes.helper_process")
+START = timedelta(minutes=1)  # a second on a machine that has nothing else to do
+END = timedelta(seconds=15)  # to record what is under way, and give leases back
+
+
+class HelperLost(Exception):
+    """A helper is gone, and with it what it had not recorded of a lease. stats: of what it had."""
+
+    def __init__(self, why: str, stats: CrawlStats) -> None:
+        super().__init__(why)
+        self.stats = stats
+
+
+@dataclass(slots=True)
+class _Lent:
+    """A lease that a helper crawls."""
+
+    result: "asyncio.Future[LeaseResult]"
+    progress: Callable[[CrawlStats], None]
+    stats: CrawlStats = field(default_factory=CrawlStats)  # at its last record
+
+
+class Helper:
+    """One process that crawls leases for this one."""
+
+    def __init__(self, process: Process, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
+        self._process, self._incoming, self._outgoing = process, incoming, outgoing
+        self._lent: dict[UUID, _Lent] = {}
+        self._listening: asyncio.Task[None] | None = None
+        self.is_lost = False
+
+    @classmethod
+    async def started(cls, equipment: Equipment) -> "Helper":
+        """A helper that is ready. OSError where it does not start."""
+        ours, theirs = socket.socketpair()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *HELPER,
+                stdin=theirs.fileno(),
+                stdout=DEVNULL,  # there the command prints what it has found
+                start_new_session=True,  # Ctrl-C is for the process that is helped, which passes it on
+                env=child_environment(NO_THREADS),
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        helper = cls(process, *await asyncio.open_connection(sock=ours))
+        try:
+            await helper._equip(equipment)
+        except BaseException:
+            await helper.end(patience=timedelta(0))
+            raise
+        helper._listening = asyncio.create_task(helper._listen(), name="listen-to-helper")
+        return helper
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def _gone(self) -> str:
+        return f"process {self.pid} is gone"
+
+    @property
+    def leases(self) -> int:
+        """How many leases it crawls."""
+        return len(self._lent)
+
+    async def crawl(
+        self, lease: Lease, claimed: float, *, stop: asyncio.Event, progress: Callable[[CrawlStats], None]
+    ) -> LeaseResult:
+        """What came of a lease that it has crawled. stop: ends it early when set.  claimed: as in crawl_lease.
+
+        Raises HelperLost where the process is gone, and whatever else has ended the lease.
+        """
+        if self.is_lost:
+            raise HelperLost(self._gone, CrawlStats())
+        lent = _Lent(asyncio.get_running_loop().create_future(), progress)
+        self._lent[lease.token] = lent
+        self._outgoing.write(packed(Begin(lease, claimed)))
+        ending = asyncio.create_task(self._end_when(stop, lease.token), name="end-lent-lease")
+        try:
+            return await lent.result
+        except asyncio.CancelledError:
+            self._outgoing.write(packed(End(lease.token, at_once=True)))
+            raise
+        finally:
+            ending.cancel()
+            del self._lent[lease.token]
+
+    async def end(self, *, patience: timedelta = END) -> None:
+        """End the process: asked to, by the end of its input; killed, if it takes longer."""
+        self._outgoing.close()
+        try:
+            async with asyncio.timeout(patience.total_seconds()):
+                await self._process.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        if self._listening is not None:
+            await self._listening
+
+    async def _end_when(self, stop: asyncio.Event, token: UUID) -> None:
+        await stop.wait()
+        self._outgoing.write(packed(End(token)))
+
+    async def _equip(self, equipment: Equipment) -> None:
+        """Give it what it works with, and wait until it is ready."""
+        self._outgoing.write(packed(equipment))
+        try:
+            async with asyncio.timeout(START.total_seconds()):
+                while not isinstance(message := await received(self._incoming), Ready):
+                    if message is None:
+                        break
+                    self._take_in(message)
+        except TimeoutError as error:
+            raise OSError(f"a helper does not start within {START.total_seconds():g} s") from error
+        if message is None:
+            raise OSError("a helper ends as it starts")
+
+    async def _listen(self) -> None:
+        while (message := await received(self._incoming)) is not None:
+            self._take_in(message)
+        self.is_lost = True
+        for lent in self._lent.values():
+            if not lent.result.done():
+                lent.result.set_exception(HelperLost(self._gone, lent.stats))
+
+    def _take_in(self, message: object) -> None:
+        match message:
+            case BatchRecorded(token, stats) if token in self._lent:
+                self._lent[token].stats = stats
+                self._lent[token].progress(stats)
+            case Done(token, result) if token in self._lent:
+                self._settle(token).set_result(result)
+            case Failed(token, error) if token in self._lent:
+                self._settle(token).set_exception(error)
+            case Logged(record):
+                logging.getLogger(record.name).handle(record)
+            case _:
+                pass  # of a lease that was given up meanwhile
+
+    def _settle(self, token: UUID) -> "asyncio.Future[LeaseResult]":
+        """The future of a lease; a new one, that nobody waits for, where it was given up in the very moment."""
+        found = self._lent[token].result
+        return asyncio.get_running_loop().create_future() if found.done() else found

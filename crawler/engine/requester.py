@@ -1,0 +1,322 @@
+"""Asking a server, one request at a time: at its pace, within the lease, and on the account of the day.
+
+Whatever asks the web does it through a PacedWeb: a crawl and `recrawl try` by a Requester, which has a lease and its
+budget; registration, which has neither, by a pacer for each server.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import date, timedelta
+from typing import Protocol
+
+from crawler.clock import Clock
+from crawler.core.domain import Lease
+from crawler.core.http import (
+    NO_ACCESS,
+    NO_VALIDATORS,
+    USUAL_BOUNDS,
+    Access,
+    Answer,
+    Bounds,
+    Fetched,
+    Method,
+    Reason,
+    Relay,
+    Relayed,
+    Unreached,
+    Url,
+    Validators,
+)
+from crawler.engine.lease_budget import LeaseBudget
+from crawler.engine.pacer import OpenHours, Pacer
+from crawler.engine.session import DomainSession
+from crawler.engine.stats import CrawlStats
+from crawler.settings import Settings
+
+RELAY_DEADLINE = timedelta(seconds=8)  # of what a page asks for: one that never ends would hold up its render
+
+
+class Web(Protocol):
+    """One request to the web."""
+
+    async def fetch(
+        self,
+        url: Url,
+        *,
+        validators: Validators = NO_VALIDATORS,
+        deadline: timedelta,
+        method: Method = "GET",
+        language: str = "",
+        bounds: Bounds = USUAL_BOUNDS,
+        access: Access = NO_ACCESS,
+    ) -> Answer: ...
+
+    async def relay(
+        self, request: Relay, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS, access: Access = NO_ACCESS
+    ) -> Relayed | Unreached: ...
+
+
+Form = tuple[tuple[str, str], ...]  # names and values of fields
+# Waits until a request that may take so long may be sent, or raises.
+Fence = Callable[[timedelta], Awaitable[None]]
+
+
+async def no_fence(_longest: timedelta) -> None:
+    """Let every request through, as where there is no lease to outlast it."""
+
+
+def received_of(answer: Answer) -> int:
+    """Bytes that came over the wire beside the answer's head."""
+    return answer.received_bytes
+
+
+def latency_of(answer: Answer) -> timedelta | None:
+    """How long the server took for an answer, or too long for one; None where it was not at work."""
+    if isinstance(answer, Unreached) and answer.reason is not Reason.DEADLINE:
+        return None
+    return answer.elapsed
+
+
+class PacedWeb:
+    """One server, asked no sooner than its pacer allows.
+
+    deadline: of a request.  language: as in Http.fetch.  hours: of the domain; who sends asks before whether they are
+    closed.  session: what its own URLs are shown; None: nothing.
+    """
+
+    def __init__(
+        self,
+        web: Web,
+        pacer: Pacer,
+        *,
+        deadline: timedelta,
+        language: str = "",
+        fence: Fence = no_fence,
+        hours: OpenHours | None = None,
+        session: DomainSession | None = None,
+    ) -> None:
+        self.pacer = pacer
+        self._web, self._deadline, self._language, self._fence = web, deadline, language, fence
+        self._hours, self._session = hours, session
+
+    @property
+    def is_closed(self) -> bool:
+        """The domain's hours are closed: nothing may be sent."""
+        return self._hours is not None and self._hours.are_closed
+
+    async def turn(self, *, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Wait until one request may be sent, or nobody wants to."""
+        await self.pacer.pass_through(self._room, is_over=is_over)
+
+    async def send(
+        self,
+        url: Url,
+        *,
+        validators: Validators = NO_VALIDATORS,
+        method: Method = "GET",
+        bounds: Bounds = USUAL_BOUNDS,
+        form: Form = (),
+    ) -> Answer:
+        """The request whose turn it is. form: of a POST."""
+        latency: timedelta | None = None
+        try:
+            answer = await self._web.fetch(
+                url,
+                validators=validators,
+                deadline=self._deadline,
+                method=method,
+                language=self._language,
+                bounds=bounds,
+                access=NO_ACCESS if self._session is None else self._session.access(url, form=form),
+            )
+            latency = latency_of(answer)
+        finally:
+            self.pacer.answered(latency)
+        return answer
+
+    async def fetch(self, url: Url, *, bounds: Bounds = USUAL_BOUNDS) -> Answer:
+        """One request in its turn."""
+        await self.turn()
+        return await self.send(url, bounds=bounds)
+
+    async def relay(self, request: Relay, *, is_own: bool) -> Relayed | Unreached:
+        """A page's own request: in its turn if it is this server's, else at once, but never to a private address."""
+        if not is_own:
+            await self._room()
+            return await self._web.relay(request, deadline=RELAY_DEADLINE, bounds=Bounds(public_only=True))
+        await self.turn(is_over=lambda: self.is_closed)
+        if self.is_closed:
+            return Unreached(Reason.LEASE, timedelta(0), "the domain's hours are closed")
+        access = NO_ACCESS if self._session is None else self._session.access(request.url)
+        latency: timedelta | None = None
+        try:
+            began = time.monotonic()
+            answer = await self._web.relay(request, deadline=RELAY_DEADLINE, access=access)
+            latency = timedelta(seconds=time.monotonic() - began)
+        finally:
+            self.pacer.answered(latency)
+        return answer
+
+    async def _room(self) -> None:
+        await self._fence(self._deadline)
+
+
+def leased_server(session: DomainSession, lease: Lease, *, settings: Settings, clock: Clock, fence: Fence) -> PacedWeb:
+    """The server of a leased domain, at the domain's delay, in its hours. A longer request could outlast the lease."""
+    wished, deadline = lease.domain.settings, min(settings.deadline, lease.term / 2)
+    hours = OpenHours(lease.domain.hours, clock=clock)
+    pacer = Pacer(
+        delay=settings.delay_of(wished, is_own=lease.domain.is_own),
+        wait=lease.wait,
+        hours=hours,
+        latency_factor=wished.latency_factor,
+    )
+    language = wished.language
+    return PacedWeb(session.web, pacer, deadline=deadline, language=language, fence=fence, hours=hours, session=session)
+
+
+class Requester:
+    """Sends the requests of one lease.
+
+    term: of the lease.  is_ending: whether anybody wants the lease to end.  stats: where requests are counted that
+    begin no look.  answered: what pages said a moment ago; each counts as the request of their first look.
+    """
+
+    def __init__(
+        self,
+        server: PacedWeb,
+        budget: LeaseBudget,
+        *,
+        term: timedelta,
+        stats: CrawlStats,
+        is_ending: Callable[[], bool] = lambda: False,
+        answered: dict[Url, Fetched] | None = None,
+    ) -> None:
+        self._server, self._budget, self._stats = server, budget, stats
+        self._answered = {} if answered is None else answered
+        self._longest_wait, self._is_ending = term / 2, is_ending
+
+    @property
+    def pacer(self) -> Pacer:
+        return self._server.pacer
+
+    @property
+    def day(self) -> date | None:
+        """The day on whose account requests are taken now."""
+        return self._budget.day
+
+    @property
+    def is_stopping(self) -> bool:
+        """Nothing new is begun; a domain that is closed, or whose next request is far off, is released, not held."""
+        return self._is_over() or self.pacer.wait > self._longest_wait
+
+    def _is_over(self) -> bool:
+        return self._is_ending() or self._is_closed()
+
+    def _is_closed(self) -> bool:
+        """The domain's hours are closed, which a wait may have brought about."""
+        return self._server.is_closed
+
+    async def look(
+        self,
+        url: Url,
+        *,
+        validators: Validators = NO_VALIDATORS,
+        method: Method = "GET",
+        bounds: Bounds = USUAL_BOUNDS,
+    ) -> Answer | None:
+        """The request that was taken when its page was handed out; None, and given back, if it was not begun."""
+        day = self._budget.day
+        if method == "GET" and not validators and (answered := self._answered.pop(url, None)) is not None:
+            self._budget.count_received(answered.received_bytes, is_look=True)
+            return answered
+        try:
+            await self._server.turn(is_over=self._is_over)
+        except asyncio.CancelledError:
+            self._budget.take_back(1, day=day)  # it was not sent
+            raise
+        if self._budget.is_over or day != self._budget.day or self._is_over() or not self._budget.has_bytes:
+            self._budget.take_back(1, day=day)
+            return None
+        return await self._send(url, validators, method, bounds=bounds, is_look=True)
+
+    async def reserve(self) -> bool:
+        """Take one request more, which a look may turn out to need: so it is not begun if it could not be finished."""
+        return not self.is_stopping and await self._budget.take_one()
+
+    def give_back(self, *, day: date | None) -> None:
+        """Return the request that was reserved on that day."""
+        self._budget.give_back(1, day=day)
+
+    async def look_reserved(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
+        """The request that was reserved; None where its day is over, or the domain wants to be left alone for long."""
+        day = self._budget.day
+        if self.pacer.wait > self._longest_wait or self._budget.is_over:
+            self._budget.give_back(1, day=day)
+            return None
+        await self._server.turn(is_over=self._is_closed)
+        if self._is_closed():
+            self._budget.give_back(1, day=day)
+            return None
+        answer = await self._send(url, validators, "GET", is_look=True)
+        self._stats.count_request()
+        return answer
+
+    async def look_on(
+        self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS
+    ) -> Answer | None:
+        """One request more for a look; None where the budget has none left, or the lease is ending."""
+        return None if self.is_stopping else await self._ask(url, validators, bounds, is_look=True)
+
+    async def ask(
+        self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS
+    ) -> Answer | None:
+        """One request for what is no look; None where the budget has none left, or the domain's hours are closed."""
+        return await self._ask(url, validators, bounds, is_look=False)
+
+    async def relay(self, request: Relay, *, is_own: bool) -> Relayed | Unreached | None:
+        """A request of a page in the browser, for its look; None where the budget has none left, or the lease ends."""
+        if self.is_stopping or not self._budget.has_bytes or not await self._budget.take_one():
+            return None
+        answer = await self._server.relay(request, is_own=is_own)
+        self._budget.count_received(answer.received_bytes, is_look=True)
+        self._stats.count_request()
+        return answer
+
+    async def post(self, url: Url, form: Form) -> Answer | None:
+        """One request that sends a form, as for a login; None as of `ask`."""
+        return await self._ask(url, NO_VALIDATORS, USUAL_BOUNDS, is_look=False, form=form)
+
+    async def _ask(
+        self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool, form: Form = ()
+    ) -> Answer | None:
+        if self._is_closed() or (await self._budget.take(1)).requests != 1:
+            return None
+        day = self._budget.day
+        try:
+            await self._server.turn(is_over=self._is_closed)
+        except asyncio.CancelledError:
+            self._budget.give_back(1, day=day)
+            raise
+        if self._is_closed():
+            self._budget.give_back(1, day=day)
+            return None
+        method: Method = "POST" if form else "GET"
+        answer = await self._send(url, validators, method, bounds=bounds, is_look=is_look, form=form)
+        self._stats.count_request()
+        return answer
+
+    async def _send(
+        self,
+        url: Url,
+        validators: Validators,
+        method: Method,
+        *,
+        bounds: Bounds = USUAL_BOUNDS,
+        is_look: bool,
+        form: Form = (),
+    ) -> Answer:
+        answer = await self._server.send(url, validators=validators, method=method, bounds=bounds, form=form)
+        self._budget.count_received(received_of(answer), is_look=is_look)
+        return answer

@@ -1,0 +1,165 @@
+"""The pages that a lease has ahead of it: handed out before they are needed, taken back if nobody gets to them."""
+
+from collections import deque
+from collections.abc import Iterable
+from datetime import date
+from functools import cached_property
+
+from crawler.core.cash import Order
+from crawler.core.http import PageKey
+from crawler.core.visit import Target, Visit
+from crawler.engine.lease_budget import LeaseBudget
+from crawler.engine.requester import Requester
+from crawler.engine.store_port import LeasedStore
+from crawler.settings import Settings
+
+BATCHES_AHEAD = 2
+# Requests of a limited budget that are taken ahead: those are lost to the day when the crawl is killed. What was taken
+# cannot be given back by whoever takes over, since nobody knows how much of it was sent.
+LIMITED_AHEAD = 16
+
+
+class TargetQueue:
+    """Pages handed out under one lease. pages: so many at most; None: no limit."""
+
+    def __init__(
+        self,
+        store: LeasedStore,
+        budget: LeaseBudget,
+        requester: Requester,
+        *,
+        settings: Settings,
+        pages: int | None,
+    ) -> None:
+        self._store, self._budget, self._requester, self._settings = store, budget, requester, settings
+        self._pages_left = pages
+        self._waiting: deque[Target] = deque()  # at which nobody looks yet
+        self._day: date | None = None  # on which the requests of those were taken
+        self._handed_out: set[PageKey] = set()  # and not recorded
+        self._is_dry = False  # there was nothing more when the frontier was asked last
+
+    @property
+    def handed_out(self) -> frozenset[PageKey]:
+        """The pages that were handed out and are in no record yet."""
+        return frozenset(self._handed_out)
+
+    @property
+    def is_empty(self) -> bool:
+        """No page waits to be looked at."""
+        return not self._waiting
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nobody looks, and there is nothing to look at."""
+        return self._budget.is_idle
+
+    @property
+    def is_dry(self) -> bool:
+        """The frontier had nothing more when it was asked last."""
+        return self._is_dry
+
+    @property
+    def is_used_up(self) -> bool:
+        """All pages that this crawl may look at were handed out."""
+        return self._pages_left == 0
+
+    @cached_property
+    def parallelism(self) -> int:
+        """How many pages of the domain are looked at at a time."""
+        domain = self._store.lease.domain
+        return self._settings.parallelism_of(domain.settings, is_own=domain.is_own)
+
+    @property
+    def _is_stepwise(self) -> bool:
+        """Nothing is handed out ahead: depth first goes on from the page that was read last."""
+        return self._store.lease.domain.settings.ordering.order is Order.DEPTH
+
+    @property
+    def lookahead(self) -> int:
+        """Pages to hand out ahead: two batches, or what the delay lets through in the time of two.
+
+        Of a limited budget a few only, so that a crawl that is killed takes few requests with it.
+        """
+        most, delay = BATCHES_AHEAD * self._settings.batch_visits, self._requester.pacer.delay
+        if self._budget.is_limited:
+            most = min(most, LIMITED_AHEAD)
+        if delay:
+            most = min(most, int(BATCHES_AHEAD * self._settings.batch_age / delay) + 1)
+        return max(most, self.parallelism)
+
+    def next(self) -> Target | None:
+        """The next page to look at; None where none waits whose request the present day has paid."""
+        self._drop_the_old()
+        return self._waiting.popleft() if self._waiting else None
+
+    async def refill(self, *, all_recorded: bool, one: bool = False) -> None:
+        """Top up the queue from the frontier.
+
+        all_recorded: every finished visit is stored.  one: hand out at most one page (circuit half open).
+        """
+        is_stopping, has_bytes = self._requester.is_stopping, self._budget.has_bytes
+        self._drop_the_old()
+        if self._budget.is_over or is_stopping or not has_bytes:
+            self.take_back()
+        if is_stopping or (not has_bytes and not (self.is_quiet and all_recorded)):
+            return  # how much is left of the bytes is known when all is recorded
+        if one and not (self.is_quiet and all_recorded):
+            return
+        if self._is_stepwise and not all_recorded:
+            return  # what a page just read links to comes before all that was known
+        wanted = 1 if one else self.lookahead - len(self._waiting)
+        if self._is_stepwise:
+            wanted = min(wanted, self.parallelism - len(self._handed_out))
+            if wanted <= 0:
+                return
+        if self._pages_left is not None:
+            wanted = min(wanted, self._pages_left)
+        if self._is_dry or len(self._waiting) > self.lookahead // 2:
+            return
+        self._is_dry = not (wanted > 0 and await self._hand_out(wanted))
+
+    async def _hand_out(self, wanted: int) -> bool:
+        """Ask the frontier for so many pages; whether there was any."""
+        grant = await self._budget.take(wanted)
+        if not grant.requests:
+            return False
+        self._drop_the_old()
+        day = self._budget.day
+        targets = await self._store.hand_out(
+            grant.requests, requested_only=grant.requested_only, without=self._handed_out
+        )
+        self._budget.give_back(grant.requests - len(targets), day=day)
+        self._budget.assign(len(targets))
+        if self._pages_left is not None:
+            self._pages_left -= len(targets)
+        self._day = day
+        self._handed_out.update(target.key for target in targets)
+        self._waiting.extend(targets)
+        return bool(targets)
+
+    def take_back(self) -> None:
+        """Let go of what waits: nobody will look at it."""
+        self._budget.take_back(len(self._waiting), day=self._day)
+        if self._pages_left is not None:
+            self._pages_left += len(self._waiting)
+        self._handed_out.difference_update(target.key for target in self._waiting)
+        self._waiting.clear()
+
+    def _drop_the_old(self) -> None:
+        """Let go of what was handed out on the account of another day."""
+        if self._waiting and self._day != self._budget.day:
+            self.take_back()
+
+    def put_back(self, target: Target) -> None:
+        """Let go of a page whose look was not begun, and whose request is given back."""
+        self._handed_out.discard(target.key)
+        self._pages_left = None if self._pages_left is None else self._pages_left + 1
+
+    def recorded(self, batch: Iterable[Visit]) -> None:
+        """These visits are in the store, with the links that they made known."""
+        self._handed_out.difference_update(visit.target.key for visit in batch)
+        self._is_dry = False
+
+    def look_again(self) -> None:
+        """The frontier may have something again: somebody wanted something."""
+        self._is_dry = False

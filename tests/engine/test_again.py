@@ -1,0 +1,34 @@
+"""A second look is told apart from one that could not be had: only the former cost a request."""
+
+from functools import partial
+
+import pytest
+
+from crawler.core.http import Answer, Url
+from crawler.core.page import BlockList
+from crawler.core.page_rules import PageRules
+from crawler.engine import DomainParser, ParserPool
+from crawler.engine.extra_fetches import fetch_again
+from tests.core.visit.test_compare import parsed
+from tests.core.visit.test_visit import KNOWN, NOW, fetched, html, seen
+
+PAGE = "<p>Some text of the page that stays.<p>Price 19.99"
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [(None, None), (fetched(b"", status=503), ()), (fetched(html(PAGE)), parsed(PAGE).blocks)],
+)
+async def test_a_second_look_is_the_page_or_nothing_and_none_where_there_was_no_request(
+    answer: Answer | None, found: BlockList | None
+) -> None:
+    async def ask(_url: Url) -> Answer | None:
+        return answer
+
+    async with ParserPool(0) as readers:
+        parser = DomainParser(readers, PageRules(()))
+        target = seen(html(PAGE))
+        read = partial(parser.parse, url=target.url, outlined=True)
+        outline = await fetch_again(target, parsed(PAGE), ask, read, now=NOW, known=KNOWN)
+
+    assert outline == found

@@ -1,0 +1,114 @@
+"""What a crawl has that may only look at a tenth of a real site: by the order in which it takes new pages."""
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from urllib.parse import urljoin
+
+import pytest
+
+from crawler.core.cash import Order
+from crawler.store.database import open_database
+from tests.engine.corpus import ORIGIN, Links, corpus, file_of, is_page, on_site
+from tests.engine.crawls import coins_missing, command
+from tests.engine.static import StaticServer
+from tests.exact import power_iteration
+from tests.patience import SLOW
+
+pytestmark = [pytest.mark.corpus, SLOW, pytest.mark.xdist_group("documentation")]
+TRIES = range(50)
+NO_PAGE = re.compile(r"/robots\.txt|.*/0[0-9a-f]{32}")  # asked for the domain's sake: its rules, and what cannot exist
+BATCH = "1"  # page recorded at once, as published; what it links to is heard of only then
+
+Place = Callable[[int], int]
+
+
+@pytest.mark.parametrize("package", ["postgresql-doc-15", "python3.11-doc"])
+async def test_by_cash_a_tenth_of_a_real_site_holds_more_of_its_importance(
+    package: str, database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Than at random; and than breadth-first, where that tenth is more than what the first page links to.
+
+    Source of the experiment: Baeza-Yates and others, "Crawling a country", WWW 2005.
+    """
+    root = corpus(package)
+    graph = pages_of(root)
+    importance, tenth = power_iteration(graph), len(graph) // 10
+
+    def held(pages: Sequence[str]) -> float:
+        assert len(set(pages)) == tenth
+        return sum(importance.get(page, 0.0) for page in pages)  # what is linked and not there has none
+
+    opic = held(crawled(root, Order.OPIC, most=tenth, database_url=database_url, home=tmp_path))
+    queue = held(walked(graph, tenth, place=first))
+    chance = mean(held(walked(graph, tenth, place=anywhere(n))) for n in TRIES)
+    best = sum(sorted(importance.values())[-tenth:])
+    async with open_database(database_url) as db:
+        assert await coins_missing(db) == 0
+    with capsys.disabled():
+        told = f"opic {opic:.4f}, a queue {queue:.4f}, chance {chance:.4f}, the best {best:.4f}"
+        print(f"\n{package}, {tenth} of {len(graph)} pages: {told}")  # noqa: T201  the figures are wanted
+
+    assert opic > 1.3 * chance
+    if len(graph["/"]) > 0.9 * tenth:
+        assert opic > 0.98 * queue, "the first tenth is little more than the root's links, in either order"
+    else:
+        assert opic > queue
+
+
+def crawled(root: Path, order: Order, *, most: int, database_url: str, home: Path) -> list[str]:
+    """The first pages that the real command fetches, on a server of their own."""
+
+    def recrawl(*arguments: str) -> None:
+        done = command(*arguments, database_url=database_url, home=home, RECRAWL_BATCH_VISITS=BATCH)
+        assert done.returncode == 0, done.stderr
+
+    with StaticServer(root) as server:
+        alone = ("--parallelism", "1", "--render", "never")  # so that the log is of pages alone
+        recrawl("domains", "add", server.url, "--offline", "--allow-private", *alone, "--order", order)
+        recrawl("crawl", server.url, "--pages", str(most))
+        return [entry.path for entry in server.entries if not NO_PAGE.fullmatch(entry.path)]
+
+
+def pages_of(root: Path) -> dict[str, list[str]]:
+    """Every page that links lead to from the root, with the other pages that it links to."""
+    found: dict[str, list[str]] = {}
+    waiting = ["/"]
+    while waiting:
+        page = waiting.pop()
+        if page not in found:
+            found[page] = links_in_order(root, page)
+            waiting += found[page]
+    return found
+
+
+def links_in_order(root: Path, page: str) -> list[str]:
+    """The distinct pages that a page links to, itself left out, as a reader meets them."""
+    links = Links()
+    links.feed(file_of(root, page).read_text(encoding="utf-8", errors="replace"))
+    paths = (on_site(urljoin(urljoin(ORIGIN + page, links.base), href.strip())) for href in links.hrefs)
+    return [path for path in dict.fromkeys(paths) if path and path != page and is_page(root, path)]
+
+
+def first(waiting: int) -> int:
+    """The page that was found first."""
+    return 0
+
+
+def anywhere(seed: int) -> Place:
+    return random.Random(seed).randrange
+
+
+def walked(graph: Mapping[str, Sequence[str]], most: int, *, place: Place) -> list[str]:
+    """The first pages of a walk from the root that knows nothing of cash. place: which of so many comes next."""
+    waiting, found = ["/"], {"/"}
+    fetched: list[str] = []
+    while len(fetched) < most:
+        page = waiting.pop(place(len(waiting)))
+        fetched.append(page)
+        new = [link for link in graph[page] if link not in found]
+        found.update(new)
+        waiting += new
+    return fetched

@@ -1,0 +1,157 @@
+"""What a lease takes from the budgets of a day is used, given back, or lost with its day."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+
+from crawler.clock import Clock
+from crawler.core.budget import Refund
+from crawler.core.http import Answer, Relay, Relayed, Url
+from crawler.engine.lease_budget import LeaseBudget
+from crawler.engine.pacer import Pacer
+from crawler.engine.requester import PacedWeb, Requester
+from crawler.engine.stats import CrawlStats
+from crawler.store.claim import Grant
+
+TODAY = date(2026, 3, 1)
+DAY = timedelta(days=1)
+TOMORROW = TODAY + timedelta(days=1)
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@dataclass
+class Budgets:
+    """Grants whatever is asked for, on the day that it is told, with so many bytes to each request."""
+
+    day: date = TODAY
+    bytes_each: int | None = None
+    asked: list[tuple[int, Refund]] = field(default_factory=list)  # requests of pages under way, bytes given back
+
+    async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
+        self.asked.append((waiting, spare))
+        brings = None if self.bytes_each is None else (most + waiting) * self.bytes_each
+        return Grant(most, self.day, brings)
+
+
+def budget_of(budgets: Budgets) -> LeaseBudget:
+    return LeaseBudget(budgets, clock=Clock.at(NOON))
+
+
+async def test_what_no_page_wanted_and_what_was_decided_without_asking_is_given_back() -> None:
+    budget = budget_of(Budgets())
+    taken = await budget.take(10)
+    budget.assign(7)
+    budget.give_back(taken.requests - 7, day=budget.day)
+    for requests in (1, 0, 1):
+        budget.end_look(requests)
+    budget.take_back(4, day=budget.day)
+
+    assert budget.is_idle
+    assert budget.settle(0) == Refund(TODAY, requests=3 + 1 + 4)
+    assert budget.left_over() == Refund(TODAY)
+
+
+async def test_pages_that_are_under_way_count_for_the_bytes_of_the_next_grant() -> None:
+    budgets = Budgets(bytes_each=100)
+    budget = budget_of(budgets)
+    await budget.take(5)
+    budget.assign(5)
+    budget.end_look(1)
+    budget.count_received(80, is_look=True)
+
+    await budget.take(2)
+
+    assert budgets.asked == [(0, Refund()), (4, Refund(TODAY, received_bytes=420))]
+    assert budget.left_over() == Refund(TODAY, received_bytes=80 + 600)
+
+
+async def test_a_new_day_owes_nothing_of_the_one_before() -> None:
+    budgets = Budgets(bytes_each=100)
+    budget = budget_of(budgets)
+    await budget.take(5)
+    budget.assign(3)
+    budget.give_back(2, day=TODAY)
+    budgets.day = TOMORROW
+
+    await budget.take(1)
+    budget.take_back(3, day=TODAY)
+    budget.give_back(1, day=TOMORROW)
+
+    assert budget.left_over() == Refund(TOMORROW, requests=1, received_bytes=400)
+    assert budget.is_idle
+
+
+async def test_bytes_are_used_up_by_looks_and_by_what_is_no_look() -> None:
+    budget = budget_of(Budgets(bytes_each=100))
+    await budget.take(2)
+    budget.count_received(150, is_look=False)
+    before = budget.has_bytes
+    budget.count_received(50, is_look=True)
+
+    assert (before, budget.has_bytes) == (True, False)
+    assert budget.settle(50) == Refund(TODAY, received_bytes=50)
+    assert budget.left_over() == Refund(TODAY)
+
+
+async def test_a_record_gives_back_no_more_bytes_than_were_taken_for_it() -> None:
+    budget = budget_of(Budgets(bytes_each=100))
+    await budget.take(1)
+    budget.count_received(500, is_look=True)
+
+    assert budget.settle(500) == Refund(TODAY, received_bytes=100)
+    assert budget.unrecorded_bytes == 0
+
+
+async def test_without_a_limit_bytes_do_not_run_out() -> None:
+    budget = budget_of(Budgets())
+    await budget.take(1)
+    budget.count_received(10**9, is_look=True)
+
+    assert budget.has_bytes
+    assert budget.settle(10**9) == Refund(TODAY)
+
+
+async def test_two_that_take_at_once_give_the_same_bytes_back_once() -> None:
+    class Slow(Budgets):
+        async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
+            await asyncio.sleep(0)
+            return await Budgets.debit(self, most, waiting=waiting, spare=spare)
+
+    budgets = Slow(bytes_each=100)
+    budget = budget_of(budgets)
+    await budget.take(5)
+
+    await asyncio.gather(budget.take(1), budget.take(1))
+
+    assert [spare.received_bytes for _, spare in budgets.asked] == [0, 500, 100]
+    assert budget.left_over() == Refund(TODAY, received_bytes=100)
+
+
+class Nobody:
+    """A web that must not be asked."""
+
+    async def fetch(self, url: Url, **_: object) -> Answer:
+        raise AssertionError(url)
+
+    async def relay(self, request: Relay, **_: object) -> Relayed:
+        raise AssertionError(request)
+
+
+async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_was_not_sent() -> None:
+    """After a second Ctrl-C the day's account had requests that no server ever saw."""
+    budget = budget_of(Budgets())
+    await budget.take(3)
+    budget.assign(3)
+    server = PacedWeb(Nobody(), Pacer(delay=DAY, wait=DAY), deadline=DAY)
+    requester = Requester(server, budget, term=3 * DAY, stats=CrawlStats())
+
+    looks = [asyncio.create_task(requester.look(Url("http://site.test/"))) for _ in range(3)]
+    looks.append(asyncio.create_task(requester.ask(Url("http://site.test/robots.txt"))))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    for look in looks:
+        look.cancel()
+    await asyncio.gather(*looks, return_exceptions=True)
+
+    assert budget.left_over() == Refund(TODAY, requests=4)
+    assert budget.is_idle

@@ -1,0 +1,65 @@
+"""A sitemap index of a million entries: streamed through, in the memory that one list takes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from crawler.store.database import Database
+from crawler.store.report import check
+from tests.engine.crawls import RECRAWL, answered, answering, environ, rows
+from tests.patience import SLOW
+from tests.peak import peak_of
+
+ENTRIES = 50_000  # of one list
+PAGES = 300  # that the domain's user wants
+
+
+@asynccontextmanager
+async def site_of(lists: int) -> AsyncIterator[str]:
+    """A front page without links, and an index of so many full sitemaps, each made as it is asked for."""
+    root = ""
+
+    def respond(target: str) -> bytes:
+        name, _, number = target.strip("/").removesuffix(".xml").partition("-")
+        if target == "/robots.txt":
+            return answered(200, f"User-agent: *\nSitemap: {root}maps.xml\n".encode())
+        if target == "/maps.xml":
+            inside = "".join(f"<sitemap><loc>{root}map-{n}.xml</loc></sitemap>" for n in range(lists))
+            return answered(200, f"<sitemapindex>{inside}</sitemapindex>".encode())
+        if name == "map":
+            inside = "".join(
+                f"<url><loc>{root}part/{number}/page/{n}</loc><lastmod>2025-11-20T10:00:00+00:00</lastmod></url>"
+                for n in range(ENTRIES)
+            )
+            return answered(200, f"<urlset>{inside}</urlset>".encode())
+        return answered(200, f"<p>The page at {target} has something of its own to say.".encode())
+
+    async with answering(respond) as url:
+        root = url
+        yield url
+
+
+def peak_of_crawl(url: str, database_url: str, home: Path) -> int:
+    """The most memory, in bytes, that a crawl takes."""
+    at = ("--at", "2026-01-01T00:00:00Z")
+    command = [str(RECRAWL), "crawl", url, "--allow-private", "--max-pages", str(PAGES), *at, "--json"]
+    return peak_of(*command, environment=environ(database_url, home, RECRAWL_READERS="1"), output=home / "stdout")
+
+
+async def peak(db: Database, database_url: str, home: Path, *, lists: int) -> int:
+    async with site_of(lists) as url:
+        memory = await asyncio.to_thread(peak_of_crawl, url, database_url, home)
+    read = "SELECT sum(l.entries) FROM url_list l JOIN page p USING (domain_id, key) WHERE p.url LIKE %s"
+    assert await rows(db, read, f"{url}map-%") == [(lists * ENTRIES,)]
+    return memory
+
+
+@SLOW
+async def test_a_million_entries_take_no_more_memory_than_a_hundred_thousand(
+    db: Database, database_url: str, tmp_path: Path
+) -> None:
+    few = await peak(db, database_url, tmp_path, lists=2)
+    many = await peak(db, database_url, tmp_path, lists=20)
+    assert many - few < 16 << 20
+    assert await check(db) == []

@@ -1,0 +1,60 @@
+"""A crawl that is told to stop ends, whatever it does just then; what it had not begun is given back."""
+
+import asyncio
+from collections.abc import Collection
+
+import pytest
+
+from crawler.clock import Clock
+from crawler.core.http import PageKey
+from crawler.core.visit import Target
+from crawler.engine import CrawlLimits, ShiftResult, open_resources, run_shift
+from crawler.engine.store_port import RetryingStore
+from crawler.store.database import Database
+from tests.engine.crawls import DAY, QUICK, START, answered, answering, coins_missing, crawl, register, rows
+from tests.patience import PATIENCE_S
+
+PAGES = 30  # that the first one links to
+
+
+def book(target: str) -> bytes:
+    links = "".join(f"<a href=/{n}>page {n}</a> " for n in range(PAGES)) if target == "/" else ""
+    return answered(404 if target == "/robots.txt" else 200, f"<p>Page {target} of a book. {links}".encode())
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+async def test_a_stop_while_pages_are_handed_out_is_heard(
+    db: Database, monkeypatch: pytest.MonkeyPatch, *, nth: int
+) -> None:
+    """Nobody looks at a page then, so that nobody would have news of one. nth: of the hand-outs."""
+    stop, hand_out, times = asyncio.Event(), RetryingStore.hand_out, 0
+
+    async def handed_out(
+        store: RetryingStore, most: int, *, requested_only: int, without: Collection[PageKey]
+    ) -> list[Target]:
+        nonlocal times
+        targets = await hand_out(store, most, requested_only=requested_only, without=without)
+        times += bool(targets)
+        if targets and times == nth:
+            stop.set()
+            for _ in range(20):  # the shift and its crew each pass it on
+                await asyncio.sleep(0)
+        return targets
+
+    async def stopped() -> ShiftResult:
+        async with open_resources(QUICK) as webs, asyncio.timeout(PATIENCE_S):
+            return await run_shift(
+                db, webs, settings=QUICK, clock=Clock.at(START), holder="test", limits=CrawlLimits(stop=stop)
+            )
+
+    async with answering(book) as url:
+        domain = await register(db, url)
+        with monkeypatch.context() as patched:
+            patched.setattr(RetryingStore, "hand_out", handed_out)
+            result = await stopped()
+        assert stop.is_set()
+        assert result.stats.looks == nth - 1
+        assert await rows(db, "SELECT lease_token FROM domain_state WHERE domain_id = %s", domain.id) == [(None,)]
+        rest = await crawl(db, at=START + DAY)
+        assert result.stats.looks + rest.stats.looks == 1 + PAGES
+    assert await coins_missing(db) == 0

@@ -1,0 +1,119 @@
+"""Depth first and breadth first, as a textbook writes them, held to the log of a real server."""
+
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from crawler.core.cash import Order, Ordering
+from crawler.store import domains
+from crawler.store.database import Database
+from tests.engine.crawls import QUICK, START, coins_missing
+from tests.engine.scripted import Said, scripted, text
+
+NO_PAGE = re.compile(r"/robots\.txt|/sitemap\.xml|.*/0[0-9a-f]{32}")  # asked for the domain's sake
+Site = Mapping[str, Sequence[str]]
+
+# Four children of the root with three or four each, and some of those with their own. Links cross: up, to siblings, to
+# pages that an earlier page had named and nobody has read, to the page itself, and twice to one page.
+TREE: Site = {
+    "/": ["/d", "/a", "/c", "/b"],
+    "/d": ["/d/3", "/d/1", "/", "/d/2"],
+    "/a": ["/a/1", "/b", "/a/3", "/a/2", "/a/1"],
+    "/c": ["/c/1", "/c/2", "/c/3", "/c/4", "/a/2/x"],
+    "/b": ["/b/2", "/b", "/b/1", "/d/2", "/b/3"],
+    "/d/3": ["/c", "/d/1"],
+    "/d/1": [],
+    "/d/2": ["/d/2/y", "/d/2/x", "/b/3"],
+    "/d/2/y": ["/a"],
+    "/d/2/x": [],
+    "/a/1": ["/a/1/y", "/a/1/x"],
+    "/a/1/y": [],
+    "/a/1/x": ["/a/1/y", "/a/2"],
+    "/a/2": ["/a/2/x", "/"],
+    "/a/2/x": [],
+    "/a/3": [],
+    "/b/1": ["/b/2"],
+    "/b/2": ["/b/2/z"],
+    "/b/2/z": ["/b/2/z/deep"],
+    "/b/2/z/deep": ["/c/4"],
+    "/b/3": [],
+    "/c/1": [],
+    "/c/2": [],
+    "/c/3": ["/c/3/1", "/c/3/2"],
+    "/c/3/1": [],
+    "/c/3/2": [],
+    "/c/4": ["/c/1"],
+}
+
+
+def depth_first(site: Site) -> list[str]:
+    """The recursion: read a page, then go where its links lead, one after the other."""
+    read: dict[str, None] = {}
+
+    def visit(page: str) -> None:
+        if page not in read:
+            read[page] = None
+            for link in site[page]:
+                visit(link)
+
+    visit("/")
+    return list(read)
+
+
+def breadth_first(site: Site) -> list[str]:
+    """The queue."""
+    found, waiting = {"/": None}, deque(["/"])
+    while waiting:
+        for link in site[waiting.popleft()]:
+            if link not in found:
+                found[link] = None
+                waiting.append(link)
+    return list(found)
+
+
+TEXTBOOK = {Order.DEPTH: depth_first, Order.BREADTH: breadth_first}
+
+
+def pages_of(site: Site) -> dict[str, Said]:
+    return {path: text(f"page {path}", *links) for path, links in site.items()}
+
+
+async def requests(db: Database, site: Site, ordering: Ordering, *, batch: int, pages: int | None = None) -> list[str]:
+    """The pages that the server was asked for one at a time, in the order of its log; in as many shifts as it takes."""
+    async with scripted(db, pages_of(site)) as (server, domain):
+        wished = replace(domain.settings, parallelism=1, ordering=ordering)
+        await domains.change(db, domain, wished, at=START)
+        server.settings = QUICK.model_copy(update={"batch_visits": batch})
+        at = START
+        while (await server.crawl(db, at=at, pages=pages)).stats.looks:
+            at += timedelta(minutes=1)
+        return [path for path, _ in server.asked if not NO_PAGE.fullmatch(path)]
+
+
+@pytest.mark.parametrize("batch", [1, 4, 50])
+@pytest.mark.parametrize("order", TEXTBOOK)
+async def test_pages_are_asked_for_exactly_as_in_the_textbook(db: Database, order: Order, batch: int) -> None:
+    """Whatever is recorded at a time: batches of one page, of a few, and of more than the site has."""
+    asked = await requests(db, TREE, Ordering(order), batch=batch)
+
+    assert asked == TEXTBOOK[order](TREE)
+    assert sorted(asked) == sorted(TREE)
+    assert await coins_missing(db) == 0
+
+
+@pytest.mark.parametrize("order", TEXTBOOK)
+async def test_a_crawl_that_stops_after_every_few_pages_goes_on_where_it_was(db: Database, order: Order) -> None:
+    asked = await requests(db, TREE, Ordering(order), batch=50, pages=3)
+
+    assert asked == TEXTBOOK[order](TREE)
+
+
+@pytest.mark.parametrize("order", TEXTBOOK)
+async def test_what_a_user_favours_keeps_its_place(db: Database, order: Order) -> None:
+    asked = await requests(db, TREE, Ordering(order, favour=("/b", "/a/2"), favour_by=50.0), batch=4)
+
+    assert asked == TEXTBOOK[order](TREE)

@@ -1,0 +1,40 @@
+"""The traffic of a domain by the hour is what its server saw, and an hour in which it failed is told."""
+
+from datetime import timedelta
+
+from crawler.core.domain import Domain
+from crawler.demo.server import LivingServer
+from crawler.plan import judged_hours, traffic_findings
+from crawler.store import domains
+from crawler.store.database import Database
+from tests.engine.crawls import START, crawl, rows
+
+HOUR = timedelta(hours=1)
+DAY_OF_HOURS = 26
+
+
+async def test_an_hour_of_errors_is_told_from_a_day_without(db: Database, domain: Domain, living: LivingServer) -> None:
+    seen = {}
+    living.slow(0.02)  # far above what a busy machine adds
+    for n in range(DAY_OF_HOURS + 1):
+        at = START + n * HOUR
+        living.set_instant(at)
+        await domains.refresh(db, domain, prefix=domain.root, at=at)
+        living.journal.clear()
+        await crawl(db, at=at, pages=12)
+        seen[at] = sum(entry.path != "/robots.txt" for entry in living.journal.entries)
+    until = START + (DAY_OF_HOURS + 1) * HOUR
+    quiet = await traffic_findings(db, at=until)
+    # As when its server breaks for an hour; the visits of that hour are as a crawl records them.
+    broken = "UPDATE visit SET status = 503, elapsed_ms = elapsed_ms + 600000 WHERE at >= %s RETURNING 1"
+    await rows(db, broken, START + DAY_OF_HOURS * HOUR)
+    (found,) = await traffic_findings(db, at=until + timedelta(minutes=30))
+    hours = await judged_hours(db, domain, at=until, last=3 * HOUR)
+    view = await rows(db, "SELECT hour, requests FROM report_traffic WHERE domain_id = %s ORDER BY hour", domain.id)
+
+    assert quiet == []
+    assert view == list(seen.items())
+    assert found.domain == domain
+    assert "looks failed" in found.judged.why
+    assert "answers took 600," in found.judged.why
+    assert [bool(each.why) for each in hours] == [False, False, True]
