@@ -47,7 +47,7 @@ SHELL = (
     "crawler.cli.charts",
     *(f"crawler.cli.{path.stem}" for path in (ROOT / "crawler/cli").glob("*.py") if path.stem != "__init__"),
 )
-WALKS = ("crawler.core", "crawler.web", "crawler.store", "crawler.settings", "crawler.clock", "crawler.plugins")
+WALKS = ("crawler.core", "crawler.fetch", "crawler.store", "crawler.settings", "crawler.clock", "crawler.plugins")
 
 # The rooms that a command asks.
 ASKED = (
@@ -85,7 +85,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.json_lines": (),
     "crawler.secret_files": (),
     "crawler.settings": ("crawler.core", "crawler.secret_files", "crawler.times"),
-    "crawler.web": ("crawler.core",),
+    "crawler.fetch": ("crawler.core",),
     "crawler.plugins": ("crawler.core",),
     "crawler.store.database": ("crawler.store.migrate",),  # which it imports when a migration is needed
     "crawler.store.migrate": ("crawler.store.database", "models", "migrations"),
@@ -173,12 +173,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 DOORS: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/http/urls.py",),
     "anyio": ("crawler/api/opening.py", "crawler/api/blocking.py"),
-    "cryptography": ("crawler/web/browser/certificate.py",),
+    "cryptography": ("crawler/fetch/browser/certificate.py",),
     "html_to_markdown": ("crawler/export/markdown.py",),
     "pyarrow": ("crawler/export/parquet.py",),
     "warcio": ("crawler/export/warc.py",),
-    "h11": ("crawler/web/browser/proxy.py",),
-    "aiohttp": ("crawler/web/", "crawler/demo/server.py"),
+    "h11": ("crawler/fetch/browser/proxy.py",),
+    "aiohttp": ("crawler/fetch/", "crawler/demo/server.py"),
     "alembic": ("migrations/", "crawler/store/"),
     "apprise": ("crawler/notify/services.py",),
     "jinja2": ("crawler/serve/shown.py",),
@@ -186,7 +186,11 @@ DOORS: dict[str, tuple[str, ...]] = {
     "mcp": ("crawler/mcp/",),
     "markupsafe": ("crawler/serve/",),
     "numpy": ("crawler/core/", "crawler/lab/", "labs/"),
-    "playwright": ("crawler/web/browser/browser.py", "crawler/web/browser/launch.py", "benchmarks/pages/rendering.py"),
+    "playwright": (
+        "crawler/fetch/browser/browser.py",
+        "crawler/fetch/browser/launch.py",
+        "benchmarks/pages/rendering.py",
+    ),
     "prefect": ("flows/", "crawler/local/"),
     "prometheus_client": ("crawler/metrics/",),
     "psutil": ("crawler/local/", "crawler/metrics/processes.py"),
@@ -219,7 +223,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "uvicorn": ("crawler/local/prefect/program.py", "crawler/serve/connections.py", "crawler/serve/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/local/", "crawler/export/markdown.py"),
-    "yarl": ("crawler/web/http.py", "crawler/web/cookies.py", "crawler/web/webhook.py"),
+    "yarl": ("crawler/fetch/http.py", "crawler/fetch/cookies.py", "crawler/fetch/webhook.py"),
     "zstandard": ("crawler/store/",),
 }
 
@@ -444,8 +448,8 @@ def test_core_only_thinks() -> None:
 @pytest.mark.parametrize(
     ("importer", "imported", "allowed"),
     [
-        ("crawler.web.http", "crawler.store.domains.domains", False),
-        ("crawler.store.domains.domains", "crawler.web.http", False),
+        ("crawler.fetch.http", "crawler.store.domains.domains", False),
+        ("crawler.store.domains.domains", "crawler.fetch.http", False),
         ("crawler.core.cash.opic", "models.page", False),
         ("crawler.core.cash.opic", "crawler.core.http.urls", True),
         ("crawler.core.cash.opic", "crawler.settings", False),

@@ -15,7 +15,7 @@ BASES = (ROOT, ROOT / "crawler", ROOT / "crawler" / "core")
 OTHERS = {
     "crawl/crawl",  # a deployment: flow and name
     "crawler/utils.py",  # where nothing may be
-    "crawler/web/browser.py",  # will be the door of playwright
+    "crawler/fetch/browser.py",  # will be the door of playwright
     "ensurepip.py",
 }
 

@@ -13,8 +13,8 @@ from tests.core.visit import test_lifecycle, test_visit
 from tests.core.volatile import test_volatile
 from tests.engine import test_changes, test_kill, test_living
 from tests.engine import test_lifecycle as test_lives
+from tests.fetch import test_http
 from tests.store.record import test_cash, test_record
-from tests.web import test_http
 
 Shown = tuple[Callable[..., object], ...]
 

@@ -12,7 +12,7 @@ from time import monotonic
 
 import psutil
 
-from crawler.web.browser.process import tree_of
+from crawler.fetch.browser.process import tree_of
 
 SAMPLE_S = 0.2  # between two looks at the memory; a look takes well under a millisecond
 

@@ -28,9 +28,9 @@ from benchmarks.harness.table import table
 from crawler.core.http import ALLOW_ALL, Authority, Fetched, Relay, Relayed, Unreached, Url
 from crawler.core.rendering import Rendered
 from crawler.engine.rendering.page_requests import PageRequests, ScriptMemo
-from crawler.web import Http
-from crawler.web.browser import Browser, BrowserMissing, find_browser
-from crawler.web.browser.process import tree_of
+from crawler.fetch import Http
+from crawler.fetch.browser import Browser, BrowserMissing, find_browser
+from crawler.fetch.browser.process import tree_of
 from tests.engine.corpus import CorpusError, unpacked
 from tests.engine.static import StaticServer
 

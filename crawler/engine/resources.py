@@ -14,7 +14,7 @@ from crawler.plugins import load
 from crawler.settings import Settings
 
 if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
-    from crawler.web import Http, Proxy
+    from crawler.fetch import Http, Proxy
 
 OF_ONE_DOMAIN = 64  # connections of a client that asks one domain alone
 
@@ -70,7 +70,7 @@ class CrawlResources:
             web = await self._client_of(domain, secrets)
         except OSError:  # of the file; ssl.SSLError is one
             return f"{NO_CERTIFICATES} {domain.settings.ca_file}"
-        from crawler.web import DomainCookies  # noqa: PLC0415
+        from crawler.fetch import DomainCookies  # noqa: PLC0415
 
         keeps_cookies = domain.settings.cookies or bool(domain.settings.login)
         session = DomainSession(domain, web, secrets=secrets, cookies=DomainCookies() if keeps_cookies else None)
@@ -79,7 +79,7 @@ class CrawlResources:
 
     async def _client_of(self, domain: Domain, secrets: Mapping[Reference, str]) -> "Http":
         """A client of the domain's own where its proxy or whose certificates it believes differ from others'."""
-        from crawler.web import trust_of  # noqa: PLC0415
+        from crawler.fetch import trust_of  # noqa: PLC0415
 
         wished = domain.settings
         trust = trust_of(ca_file=wished.ca_file, insecure=wished.insecure_tls)
@@ -101,7 +101,7 @@ def _proxy_of(domain: Domain, secrets: Mapping[Reference, str]) -> "Proxy | None
     said = domain.settings.credentials.proxy
     if said is None:
         return None
-    from crawler.web import Proxy  # noqa: PLC0415
+    from crawler.fetch import Proxy  # noqa: PLC0415
 
     user, password = ("" if each is None else secrets[each] for each in (said.user, said.password))
     return Proxy(host=said.host, port=said.port, user=user, password=password)
@@ -150,7 +150,7 @@ def _http(
     trust: ssl.SSLContext | None = None,
     proxy: "Proxy | None" = None,
 ) -> "Http":
-    from crawler.web import Http  # noqa: PLC0415
+    from crawler.fetch import Http  # noqa: PLC0415
 
     return Http(
         user_agent=settings.user_agent,

@@ -25,7 +25,7 @@ from crawler.core.http import (
 )
 
 if TYPE_CHECKING:  # as in resources.py
-    from crawler.web import Http
+    from crawler.fetch import Http
 
 log = logging.getLogger("recrawl.session")
 

@@ -15,7 +15,7 @@ from crawler.notify.wording import calling_nobody, headline, text_of
 from crawler.store.subscriptions import Message
 
 if TYPE_CHECKING:  # who serves a feed sends nothing, and needs no client
-    from crawler.web import WebhookClient
+    from crawler.fetch import WebhookClient
 
 MOST_CHANGES = 500  # of one message
 WEBHOOK_DEADLINE = timedelta(seconds=20)
@@ -64,7 +64,7 @@ class TargetSender:
 
     async def __aenter__(self) -> Self:
         if self._target.kind is TargetKind.WEBHOOK:
-            from crawler.web import WebhookClient
+            from crawler.fetch import WebhookClient
 
             client = WebhookClient(user_agent=self._user_agent, allow_private=self._allow_private)
             self._webhook = await self._stack.enter_async_context(client)

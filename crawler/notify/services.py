@@ -18,7 +18,7 @@ import apprise
 import requests
 from apprise.manager_attachment import AttachmentManager
 
-from crawler.web import guard_sockets
+from crawler.fetch import guard_sockets
 
 LEAST_SECRET = 4  # characters: shorter parts of an address are words like "to"
 MOST_SAID = 300

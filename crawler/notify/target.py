@@ -164,7 +164,7 @@ def _hosts_of_service(text: str) -> tuple[str, ...]:
 
 def _refuse_host(host: str, *, allow_private: bool) -> None:
     """Raise BadInput for an IP address, or a name of this machine, that messages may not go to."""
-    from crawler.web import NOT_AN_ADDRESS, refusal  # as above
+    from crawler.fetch import NOT_AN_ADDRESS, refusal  # as above
 
     host = host.strip("[]").rstrip(".").lower()
     is_here = host == LOCALHOST or host.endswith(f".{LOCALHOST}")
@@ -175,6 +175,6 @@ def _refuse_host(host: str, *, allow_private: bool) -> None:
 
 def with_next_step(why_not: str) -> str:
     """Why a message cannot be sent, with what to do about it where that is known."""
-    from crawler.web import PRIVATE  # as above
+    from crawler.fetch import PRIVATE  # as above
 
     return f"{why_not}{NEXT_STEP}" if why_not.endswith(PRIVATE) else why_not

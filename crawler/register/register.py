@@ -31,7 +31,7 @@ from crawler.store import claim, domains
 from crawler.store.database import Database
 
 if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
-    from crawler.web import Http
+    from crawler.fetch import Http
 
 MOST_HOPS = 5  # apex to www and http to https are two; more is a loop or a joke
 DEADLINE = timedelta(seconds=20)
@@ -218,7 +218,7 @@ def _refuse_forbidden(answer: Answer | None, authority: Authority) -> None:
 
 
 def _may_be_allowed(address: str) -> bool:
-    from crawler.web import refusal  # noqa: PLC0415  as above
+    from crawler.fetch import refusal  # noqa: PLC0415  as above
 
     return refusal(address, allow_private=True) is None
 

@@ -25,7 +25,7 @@ from crawler.engine import PacedWeb, Pacer, ask_for_robots, received_of
 from crawler.store.claim import slotted
 
 if TYPE_CHECKING:  # as in register.py
-    from crawler.web import Http
+    from crawler.fetch import Http
 
 
 class RootProbe:

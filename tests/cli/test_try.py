@@ -5,7 +5,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from crawler.web.browser import BrowserMissing, find_browser
+from crawler.fetch.browser import BrowserMissing, find_browser
 from tests.cli.conftest import Answer, Recrawl, Site
 
 PAGE = "<title>Pumps</title><h1>{head}</h1><p class=clock>It is {time}</p><p class=price>Costs {price}</p>"

@@ -15,10 +15,10 @@ from crawler.core.http import Url
 from crawler.engine import CrawlLimits, ParserPool, ShiftResult, run_shift
 from crawler.engine.rendering.browsers import BrowserSource
 from crawler.engine.resources import CrawlResources
+from crawler.fetch import Http
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
-from crawler.web import Http
 from tests.engine.crawls import DAY, QUICK, register, rows
 from tests.ports import next_port
 

@@ -18,7 +18,7 @@ from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.engine.doors import Answering, Asked, Reply, door, tunnel_proxy
 from tests.engine.scripted import text
-from tests.web.test_http_tls import certificate, tls
+from tests.fetch.test_http_tls import certificate, tls
 
 __all__ = ["certificate"]  # a fixture
 

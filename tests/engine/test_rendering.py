@@ -13,10 +13,10 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.page_rules import PageRule
+from crawler.fetch.browser import BrowserMissing, find_browser
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.report import check
-from crawler.web.browser import BrowserMissing, find_browser
 from tests.engine.corpus import file_in
 from tests.engine.crawls import DAY, QUICK, START, crawl, page, recrawl, register, rows, versions
 from tests.engine.static import StaticServer

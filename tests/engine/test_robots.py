@@ -16,7 +16,7 @@ from crawler.settings import Settings
 from crawler.store import claim, domains
 from crawler.store.database import Database
 from tests.engine.crawls import QUICK, START, crawl, register, rows
-from tests.web.server import Server, answer, serving
+from tests.fetch.server import Server, answer, serving
 
 SMALL = QUICK.model_copy(update={"max_body_bytes": 100_000})
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
+from crawler.fetch.browser import BrowserMissing, find_browser
 from crawler.local.stack import Stack, down, pages_in_use, up
 from crawler.settings import Settings
-from crawler.web.browser import BrowserMissing, find_browser
 from tests.patience import PATIENCE_S, SLOW, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), SLOW]

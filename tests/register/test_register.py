@@ -11,12 +11,12 @@ from crawler.core.budget import SharedBudget
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url
 from crawler.errors import BadInput
+from crawler.fetch import Http
 from crawler.register import FoundDomain, RootProbe, look_up, register, unasked
 from crawler.store import claim, domains
 from crawler.store.database import Database, open_database
-from crawler.web import Http
+from tests.fetch.server import Request, Send, Server, answer, serving
 from tests.patience import PATIENCE_S
-from tests.web.server import Request, Send, Server, answer, serving
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SOON = timedelta(seconds=PATIENCE_S)  # never waited for

@@ -10,8 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect, sync_playwright
 
+from crawler.fetch.browser import BrowserMissing, find_browser
 from crawler.store.report.figures import SMALL
-from crawler.web.browser import BrowserMissing, find_browser
 from tests.cli.conftest import Done, Recrawl, Site, command
 from tests.patience import PATIENCE_S
 from tests.serve.conftest import Visitor

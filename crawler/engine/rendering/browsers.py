@@ -13,7 +13,7 @@ from crawler.core.visit import Known
 
 if TYPE_CHECKING:  # what drives the browser takes a while to import, and most crawls need none
     from crawler.engine.rendering.page_requests import AskForPage, PageRequests, ScriptMemo
-    from crawler.web.browser import Browser, Tab
+    from crawler.fetch.browser import Browser, Tab
 
 log = logging.getLogger("recrawl.browser")
 
@@ -31,7 +31,7 @@ class BrowserSource:
 
     def browser(self) -> "Browser | None":
         """The browser, which starts with its first tab; None where none is found."""
-        from crawler.web.browser import Browser, BrowserMissing, RenderLimits, find_browser  # noqa: PLC0415  half a second
+        from crawler.fetch.browser import Browser, BrowserMissing, RenderLimits, find_browser  # noqa: PLC0415  half a second
 
         if self._browser is None and not self.missing:
             try:

@@ -19,7 +19,7 @@ from crawler.core.http import (
     normalise,
 )
 from crawler.errors import CrawlerError
-from crawler.web.browser import BrowserAnswer, BrowserRequest
+from crawler.fetch.browser import BrowserAnswer, BrowserRequest
 
 MOST_REQUESTS = 100  # of one page, beside its document
 MOST_BYTES = 20_000_000  # that they bring

@@ -141,7 +141,7 @@ def _or_raise(found: FoundDomain | BadInput) -> FoundDomain:
 @asynccontextmanager
 async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
     """What asks the roots of domains with these settings; in the end it is on the account of all domains together."""
-    from crawler.web import Http
+    from crawler.fetch import Http
 
     left = await claim.left_of_shared_budget(db, settings().shared_budget, at=at)
     async with Http(

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.http import Bounds, Fetched, Reason, Unreached, Validators
+from tests.fetch.asking import MEGABYTE, SOON, http, one, reason
+from tests.fetch.server import Request, Send, answer, serving
 from tests.patience import PATIENCE_S
-from tests.web.asking import MEGABYTE, SOON, http, one, reason
-from tests.web.server import Request, Send, answer, serving
 
 
 async def test_a_gigabyte_that_is_declared_is_not_read() -> None:

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import h11
 
 from crawler.core.http import Url
-from crawler.web.browser.certificate import server_context
-from crawler.web.browser.messages import HOP_BY_HOP, AnswerRequest, BrowserAnswer, BrowserRequest
+from crawler.fetch.browser.certificate import server_context
+from crawler.fetch.browser.messages import HOP_BY_HOP, AnswerRequest, BrowserAnswer, BrowserRequest
 
 READ_BYTES = 64 << 10
 MOST_BODY_BYTES = 64 << 10  # of a request; none of ours has one

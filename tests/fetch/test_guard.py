@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.web import refusal
-from crawler.web.guard import ForbiddenAddressError, Resolver, look_up, open_socket
+from crawler.fetch import refusal
+from crawler.fetch.guard import ForbiddenAddressError, Resolver, look_up, open_socket
 
 PUBLIC = [
     "1.1.1.1",

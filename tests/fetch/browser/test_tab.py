@@ -12,7 +12,7 @@ import pytest
 
 from crawler.core.http import Url
 from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
-from crawler.web.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
+from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
 from tests.patience import until
 
 SITE = "https://site.example"
@@ -189,7 +189,7 @@ KILLED = """
 import asyncio, sys
 from pathlib import Path
 from crawler.core.http import Url
-from crawler.web.browser import Browser, BrowserAnswer, BrowserRequest
+from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest
 
 async def main():
     browser = Browser(Path(sys.argv[1]), user_agent="test")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from crawler.core.http import Answer, Reason, Unreached, Url
-from crawler.web import Http
+from crawler.fetch import Http
 from tests.patience import PATIENCE_S
 
 AGENT = "recrawl/test (+https://example.com/about-our-crawler)"

@@ -7,8 +7,8 @@ from urllib.parse import quote
 import aiohttp
 
 from crawler.core.http import Fetched, NotModified, Reason, Unreached, Url, Validators, kept_headers, normalise
-from crawler.web.connection import SilentError, Trip
-from crawler.web.proxy import ProxyError
+from crawler.fetch.connection import SilentError, Trip
+from crawler.fetch.proxy import ProxyError
 
 MAX_VALIDATOR_CHARS = 2048
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))

@@ -14,8 +14,8 @@ import pytest
 
 from crawler.core.http import Url
 from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
-from crawler.web.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
-from crawler.web.browser.launch import KEPT_VARIABLES
+from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
+from crawler.fetch.browser.launch import KEPT_VARIABLES
 from tests.patience import PATIENCE_S
 
 SITE = "https://site.example"

@@ -1,10 +1,10 @@
 """A domain's cookies go back where they came from, and nowhere else; there are not too many of them."""
 
 from crawler.core.http import Access, Url
-from crawler.web import DomainCookies
-from crawler.web.cookies import MOST_BYTES, MOST_COOKIES
+from crawler.fetch import DomainCookies
+from crawler.fetch.cookies import MOST_BYTES, MOST_COOKIES
 from tests.engine.doors import Asked, Reply, door
-from tests.web.asking import SOON, http
+from tests.fetch.asking import SOON, http
 
 HERE = Url("https://www.site.test/a/b")
 

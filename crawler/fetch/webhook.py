@@ -11,7 +11,7 @@ from typing import Self
 import aiohttp
 from yarl import URL
 
-from crawler.web import guard
+from crawler.fetch import guard
 
 IDLE = timedelta(seconds=2)  # a connection is kept for the next message of a burst, and no longer
 MOST_READ = 4096  # bytes of an answer, which nobody looks at: so much is read that the connection can be used again

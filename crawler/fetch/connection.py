@@ -16,8 +16,8 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.tracing import Trace
 
 from crawler.core.http import Reason
-from crawler.web import guard
-from crawler.web.proxy import Proxy, ProxyError
+from crawler.fetch import guard
+from crawler.fetch.proxy import Proxy, ProxyError
 
 MAX_HEADER_BYTES = 16 * 1024  # one line; content security policies and cookies do grow beyond 8 kB
 MAX_HEADERS = 128

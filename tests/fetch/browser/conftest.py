@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.web.browser import Browser, BrowserMissing, RenderLimits, find_browser
+from crawler.fetch.browser import Browser, BrowserMissing, RenderLimits, find_browser
 
 LIMITS = RenderLimits(longest=timedelta(seconds=30))
 

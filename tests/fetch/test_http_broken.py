@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from crawler.core.http import Fetched, Reason, Url
-from tests.web.asking import SOON, http, one, reason
-from tests.web.server import Request, Send, answer, serving
+from tests.fetch.asking import SOON, http, one, reason
+from tests.fetch.server import Request, Send, answer, serving
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import sys
 from ipaddress import ip_address
 from typing import Any
 
-from crawler.web.guard import ForbiddenAddressError, refusal
+from crawler.fetch.guard import ForbiddenAddressError, refusal
 
 # What Python reports before a socket sends something to an address (docs.python.org, "Audit events table").
 EVENTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})

@@ -27,9 +27,9 @@ from crawler.core.http import (
     Validators,
     host_of,
 )
-from crawler.web import encoding, guard
-from crawler.web.answers import can_be_sent, fetched, not_modified, one_line, reason_of, unreached
-from crawler.web.connection import (
+from crawler.fetch import encoding, guard
+from crawler.fetch.answers import can_be_sent, fetched, not_modified, one_line, reason_of, unreached
+from crawler.fetch.connection import (
     BODY_DETAILS,
     MAX_HEADER_BYTES,
     MAX_HEADERS,
@@ -38,7 +38,7 @@ from crawler.web.connection import (
     Trip,
     ask_again_if_stale,
 )
-from crawler.web.proxy import Proxy
+from crawler.fetch.proxy import Proxy
 
 T = TypeVar("T")
 

@@ -28,10 +28,10 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from crawler.core.http import Url, normalise
 from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
-from crawler.web.browser.find import BrowserMissing
-from crawler.web.browser.launch import DriverLost, Sandbox, best_sandbox, driver_running, launch
-from crawler.web.browser.messages import AnswerRequest
-from crawler.web.browser.process import (
+from crawler.fetch.browser.find import BrowserMissing
+from crawler.fetch.browser.launch import DriverLost, Sandbox, best_sandbox, driver_running, launch
+from crawler.fetch.browser.messages import AnswerRequest
+from crawler.fetch.browser.process import (
     bind_memory,
     child_above,
     is_renderer,
@@ -40,7 +40,7 @@ from crawler.web.browser.process import (
     tree_memory,
     tree_of,
 )
-from crawler.web.browser.proxy import LOGIN_URL, USERNAME, LoopbackProxy
+from crawler.fetch.browser.proxy import LOGIN_URL, USERNAME, LoopbackProxy
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """A browser that renders pages, whose only way out is a client of ours. Uses core alone; it sends no request itself."""
 
-from crawler.web.browser.browser import Browser, RenderLimits, Tab
-from crawler.web.browser.find import BrowserMissing, find_browser
-from crawler.web.browser.messages import BrowserAnswer, BrowserRequest
+from crawler.fetch.browser.browser import Browser, RenderLimits, Tab
+from crawler.fetch.browser.find import BrowserMissing, find_browser
+from crawler.fetch.browser.messages import BrowserAnswer, BrowserRequest
 
 __all__ = [
     "Browser",

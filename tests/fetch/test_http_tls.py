@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from crawler.core.http import Fetched, Reason, Url
-from tests.web.asking import SOON, http, one, reason
-from tests.web.server import answer, serving
+from tests.fetch.asking import SOON, http, one, reason
+from tests.fetch.server import answer, serving
 
 
 @pytest.fixture(scope="module")

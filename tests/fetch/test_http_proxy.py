@@ -3,9 +3,9 @@
 import pytest
 
 from crawler.core.http import Authority, Fetched, Reason, Unreached, Url
-from crawler.web import Http, Proxy
+from crawler.fetch import Http, Proxy
 from tests.engine.doors import Asked, Reply, door, tunnel_proxy
-from tests.web.asking import AGENT, SOON, reason
+from tests.fetch.asking import AGENT, SOON, reason
 
 NAMED = "Basic bWU6c2VjcmV0"  # me:secret
 

@@ -7,13 +7,13 @@ connects) and answers with a value, never an exception of the web. `DomainCookie
 Uses core alone; it never meets the store.
 """
 
-from crawler.web.cookies import DomainCookies
-from crawler.web.guard import NOT_AN_ADDRESS, PRIVATE, refusal
-from crawler.web.http import Http
-from crawler.web.proxy import Proxy
-from crawler.web.sockets import guard_sockets
-from crawler.web.trust import trust_of
-from crawler.web.webhook import WebhookClient
+from crawler.fetch.cookies import DomainCookies
+from crawler.fetch.guard import NOT_AN_ADDRESS, PRIVATE, refusal
+from crawler.fetch.http import Http
+from crawler.fetch.proxy import Proxy
+from crawler.fetch.sockets import guard_sockets
+from crawler.fetch.trust import trust_of
+from crawler.fetch.webhook import WebhookClient
 
 __all__ = [
     "NOT_AN_ADDRESS",

@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.http import Fetched, NotModified, Reason, Validators, normalise
-from crawler.web.http import ACCEPT
-from tests.web.asking import AGENT, SOON, http, one, reason
-from tests.web.server import answer, serving
+from crawler.fetch.http import ACCEPT
+from tests.fetch.asking import AGENT, SOON, http, one, reason
+from tests.fetch.server import answer, serving
 
 
 async def test_a_request_says_who_asks_and_nothing_that_is_not_so() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from crawler.core.http import Url
 from crawler.core.rendering import Rendered
-from crawler.web.browser import Browser, BrowserAnswer, BrowserRequest
-from crawler.web.browser.proxy import MAX_UNAUTHENTICATED, LoopbackProxy
+from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest
+from crawler.fetch.browser.proxy import MAX_UNAUTHENTICATED, LoopbackProxy
 
 SITE = "https://site.example"
 NOBODY = 65534

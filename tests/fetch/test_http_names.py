@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.http import Authority, Fetched, Reason, Unreached, Url
-from tests.web.asking import SOON, http, one, reason
-from tests.web.server import answer, serving
+from tests.fetch.asking import SOON, http, one, reason
+from tests.fetch.server import answer, serving
 
 
 async def test_a_closed_port_refuses() -> None:
