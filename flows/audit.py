@@ -10,7 +10,7 @@ from prefect.runtime import flow_run
 
 from crawler.core.freshness import Agreement
 from crawler.local.stack import crawl_database
-from crawler.plan import DomainAudit, audit_domains, findings
+from crawler.planner import DomainAudit, audit_domains, findings
 from crawler.register import domain_named
 from crawler.settings import settings
 from crawler.store.database import open_database

@@ -76,7 +76,7 @@ class Page(SQLModel, table=True):
 
 
 class Frontier(SQLModel, table=True):
-    """Which page next: state, due time, and a rank for pages never fetched (crawler/core/cash/order.py).
+    """Which page next: state, due time, and a rank for pages never fetched (crawler/core/opic/order.py).
 
     due_at: of a new page, when it may be asked for, since pages like it have brought nothing new; null: in its turn.
     section: the page's group, by which such pages are found (page.prior_no).

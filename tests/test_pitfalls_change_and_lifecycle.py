@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.core.change import test_variants
+from tests.core.noise import test_volatile
 from tests.core.page import test_fingerprint
 from tests.core.visit import test_lifecycle, test_visit
-from tests.core.volatile import test_volatile
 from tests.engine import test_changes, test_kill, test_living
 from tests.engine import test_lifecycle as test_lives
 from tests.fetch import test_http

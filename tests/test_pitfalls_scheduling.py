@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.cli import test_reference
-from tests.core.cash import test_opic
 from tests.core.freshness import test_selection, test_value
+from tests.core.opic import test_opic
 from tests.core.visit import test_visit
 from tests.engine import test_changes, test_kill
 from tests.lab import test_estimate, test_time_policies

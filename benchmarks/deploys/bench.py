@@ -27,7 +27,7 @@ from crawler.core.freshness import ChangeValue
 from crawler.core.http import Authority, path_and_query
 from crawler.engine import open_resources, run_shift
 from crawler.lab.looks import costs, looks_by_url
-from crawler.plan import plan_domains
+from crawler.planner import plan_domains
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database

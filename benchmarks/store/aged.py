@@ -6,10 +6,10 @@ autovacuum leaves it: the first reader of fresh rows has to mark them all, which
 
 from datetime import datetime, timedelta
 
-from crawler.core.cash import ENDOWMENT, STEPS
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
+from crawler.core.opic import ENDOWMENT, STEPS
 from crawler.store import claim, domains, record
 from crawler.store.database import Database
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from crawler.core.cash import ENDOWMENT, STEPS, Pool
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import ALLOW_ALL, Authority, Fetched, PageKey, Url, key_of
+from crawler.core.opic import ENDOWMENT, STEPS, Pool
 from crawler.core.visit import Known, Visit, decide
 from crawler.store import claim, domains, hand_out, record
 from crawler.store.database import Database

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from crawler.core.setting import Kind, Setting, entry
 
 if TYPE_CHECKING:
-    from crawler.core.cash import Ordering
     from crawler.core.http import Credentials, Url
+    from crawler.core.opic import Ordering
     from crawler.core.page_rules import PageRule
     from crawler.core.rendering import RenderMode
     from crawler.core.retention import Retention
@@ -76,7 +76,7 @@ def _refused_file(text: str) -> str:
 
 
 def _usual_ordering() -> "Ordering":
-    from crawler.core.cash import Ordering
+    from crawler.core.opic import Ordering
 
     return Ordering()
 

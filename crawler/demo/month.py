@@ -12,7 +12,7 @@ from crawler.demo.rival import Freshness
 from crawler.demo.server import LivingServer, Remote
 from crawler.engine import holder_name, open_resources, run_shift
 from crawler.lab.looks import costs
-from crawler.plan import plan_domains
+from crawler.planner import plan_domains
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from datetime import date
 from functools import cached_property
 
-from crawler.core.cash import Order
 from crawler.core.http import PageKey
+from crawler.core.opic import Order
 from crawler.core.visit import Target, Visit
 from crawler.engine.lease_budget import LeaseBudget
 from crawler.engine.requester import Requester

@@ -246,7 +246,7 @@ class _Trial:
         return await baseline_of(kept, target, answer, parsed, readers=self._parser)
 
     async def _later(self, target: Target, parsed: Parsed, known: Known) -> tuple[BlockList, ...]:
-        """The page a moment later, and once more: what differs in two pairs of looks is volatile (core/volatile)."""
+        """The page a moment later, and once more: what differs in two pairs of looks is volatile (core/noise)."""
         found: list[BlockList] = []
         read = partial(self._reader.read_again, target, known=known, is_rendered=parsed.version.is_rendered)
         while len(found) < PAIRS:

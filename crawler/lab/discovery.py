@@ -12,7 +12,8 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.cash import (
+from crawler.core.http import PageKey, key_of
+from crawler.core.opic import (
     COINS,
     ENDOWMENT,
     FIRST_SEEDS,
@@ -26,7 +27,6 @@ from crawler.core.cash import (
     settle,
     url_score,
 )
-from crawler.core.http import PageKey, key_of
 from crawler.lab.fixpoint import fixpoint
 from crawler.lab.graph import Floats, Graph, rows
 
@@ -36,7 +36,7 @@ CLAIMED = 10  # pages at a time, as a lease hands them out
 class Way(StrEnum):
     """Which of the pages that are known and not fetched comes next."""
 
-    OPIC = "opic"  # these four are the product's (core/cash/order.py)
+    OPIC = "opic"  # these four are the product's (core/opic/order.py)
     BREADTH = "breadth"
     DEPTH = "depth"
     MIXED = "mixed"

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import cycle, islice
 
-from crawler.core.cash import COINS, Economy, Pool, importance, settle
 from crawler.core.http import PageKey
+from crawler.core.opic import COINS, Economy, Pool, importance, settle
 from crawler.lab.fixpoint import fixpoint
 from crawler.lab.graph import from_rows
 

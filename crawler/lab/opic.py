@@ -1,4 +1,4 @@
-"""Adaptive OPIC on a whole graph: the product's own economy (core/cash), page after page, and what it estimates."""
+"""Adaptive OPIC on a whole graph: the product's own economy (core/opic), page after page, and what it estimates."""
 
 import heapq
 from array import array
@@ -9,8 +9,8 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, RESERVE_SHARE, Economy, Pool, importance, settle
 from crawler.core.http import PageKey
+from crawler.core.opic import COINS, ENDOWMENT, FIRST_SEEDS, RESERVE_SHARE, Economy, Pool, importance, settle
 from crawler.lab.graph import Floats, Graph, Ints, rows
 
 STALE = 8  # entries of the heap for each page, at most; then it is made again

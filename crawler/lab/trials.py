@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from crawler.core.cash import FIRST_SEEDS, RESERVE_SHARE, WINDOW_PASSES
+from crawler.core.opic import FIRST_SEEDS, RESERVE_SHARE, WINDOW_PASSES
 from crawler.lab.fixpoint import Errors, errors, fixpoint, offline_errors
 from crawler.lab.graph import Floats, Graph, relinked, reweighed
 from crawler.lab.interpolation import Interpolation, follow

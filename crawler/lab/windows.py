@@ -12,7 +12,7 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.cash import WINDOW_PASSES, history_after, importance
+from crawler.core.opic import WINDOW_PASSES, history_after, importance
 from crawler.lab.graph import Floats, Ints
 from crawler.lab.opic import Crawl, Log
 

@@ -17,7 +17,7 @@ from crawler.core.domain_settings import SETTINGS
 from crawler.core.http import TrafficHour
 from crawler.core.setting import Kind
 from crawler.core.visit import CountedAs
-from crawler.plan import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
+from crawler.planner import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.serve.at_once import at_once
 from crawler.serve.home import DomainCard
 from crawler.serve.links import Addresses

@@ -7,7 +7,7 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
-# The same arithmetic as crawler/core/cash/opic.py and crawler/core/freshness/belief.py; a test holds them together.
+# The same arithmetic as crawler/core/opic/opic.py and crawler/core/freshness/belief.py; a test holds them together.
 FUNCTIONS = """
 CREATE FUNCTION page_importance(
     history DOUBLE PRECISION, cash DOUBLE PRECISION, circulating DOUBLE PRECISION,

@@ -51,7 +51,7 @@ UPDATE frontier f SET rank = greatest(least(floor(c.net / 12500000.0), 104857600
 INSERT INTO inbox (domain_id, kind, arrived_at) SELECT id, 'reorder', now() FROM domain;
 """
 
-# The same arithmetic as crawler/core/cash/opic.py; a test holds them together.
+# The same arithmetic as crawler/core/opic/opic.py; a test holds them together.
 FUNCTION = """
 CREATE OR REPLACE FUNCTION page_importance(
     history DOUBLE PRECISION, cash DOUBLE PRECISION, circulating DOUBLE PRECISION,

@@ -26,7 +26,7 @@ ALTER TABLE inbox
     ADD CONSTRAINT inbox_kind
     CHECK (kind IN ('seed', 'refresh', 'reorder', 'audit', 'reprice', 'share', 'window'));
 """
-# The same arithmetic as crawler/core/cash/opic.py; a test holds them together.
+# The same arithmetic as crawler/core/opic/opic.py; a test holds them together.
 FUNCTION = """
 CREATE FUNCTION page_importance(
     history DOUBLE PRECISION, cash DOUBLE PRECISION, circulating DOUBLE PRECISION,

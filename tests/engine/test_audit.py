@@ -10,8 +10,8 @@ from crawler.core.freshness import Agreement, pooled_agreement
 from crawler.core.http import Authority
 from crawler.core.page_rules import PageRule
 from crawler.core.visit import NEVER
-from crawler.plan import audit_domains, findings
-from crawler.plan.audit import ALL
+from crawler.planner import audit_domains, findings
+from crawler.planner.audit import ALL
 from crawler.store import domains, plan
 from crawler.store.database import Database
 from flows.audit import markdown

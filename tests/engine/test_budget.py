@@ -12,7 +12,7 @@ from crawler.core.domain import Domain
 from crawler.demo.server import LivingServer
 from crawler.demo.site import make_site
 from crawler.engine import open_resources, run_shift
-from crawler.plan import plan_domains
+from crawler.planner import plan_domains
 from crawler.settings import Settings
 from crawler.store import domains, hand_out
 from crawler.store.database import Database

@@ -47,7 +47,7 @@ async def peak_of_a_crawl(url: str, database_url: str, home: Path, *, at: dateti
 def proportional_bytes(process: psutil.Popen) -> int:
     """The memory of a process and its descendants, the browser aside; what several share counts once.
 
-    A browser takes half a gigabyte to begin with; what it takes of strangers' pages has its own bounds (crawler/fetch/browser).
+    A browser takes half a gigabyte to begin with; what pages take has its own bounds (crawler/fetch/browser).
     """
     total = 0
     with suppress(psutil.Error):

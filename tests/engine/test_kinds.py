@@ -7,7 +7,7 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import ALL_KINDS, PRIOR
 from crawler.core.http import Authority
-from crawler.plan import plan_domains
+from crawler.planner import plan_domains
 from crawler.settings import Settings
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database

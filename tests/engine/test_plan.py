@@ -11,7 +11,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import PRIOR
 from crawler.core.http import Authority, Url
 from crawler.core.page_rules import PageRule
-from crawler.plan import Planned, plan_domains
+from crawler.planner import Planned, plan_domains
 from crawler.settings import Settings
 from crawler.store import claim, domains, hand_out, record
 from crawler.store.database import Database

@@ -15,7 +15,7 @@ from crawler.demo.site import CHAIN, Ask, freshness, make_site, reply
 from crawler.demo.site.site import CHAIN_STATUSES
 from crawler.engine import holder_name
 from crawler.lab.looks import looks_by_url
-from crawler.plan import audit_domains, plan_domains
+from crawler.planner import audit_domains, plan_domains
 from crawler.serve.domain import DomainFacts, domain_facts
 from crawler.serve.home import card_of
 from crawler.store import report

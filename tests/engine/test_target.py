@@ -7,7 +7,7 @@ from statistics import fmean
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.plan import plan_domains
+from crawler.planner import plan_domains
 from crawler.store.database import Database
 from tests.engine.test_plan import AT, SETTINGS, registered
 from tests.store.made_up import take, targets

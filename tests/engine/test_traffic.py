@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from crawler.core.domain import Domain
 from crawler.demo.server import LivingServer
-from crawler.plan import judged_hours, traffic_findings
+from crawler.planner import judged_hours, traffic_findings
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.engine.crawls import START, crawl, rows

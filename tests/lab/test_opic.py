@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crawler.core.cash import COINS, ENDOWMENT
+from crawler.core.opic import COINS, ENDOWMENT
 from crawler.lab.fixpoint import Errors, errors, fixpoint
 from crawler.lab.graph import from_rows, power_law
 from crawler.lab.opic import Crawl, SelectionOrder

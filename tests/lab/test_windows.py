@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crawler.core.cash import ENDOWMENT
+from crawler.core.opic import ENDOWMENT
 from crawler.lab.fixpoint import errors, fixpoint
 from crawler.lab.graph import from_rows, power_law
 from crawler.lab.opic import Crawl, SelectionOrder

@@ -10,10 +10,10 @@ from typing import Any, assert_never
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from crawler.core.cash import Order, Ordering, aged, level_of, ranks_of
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Answer, Authority, Fetched, PageKey, Reason, Unreached, Url, parse_robots
+from crawler.core.opic import Order, Ordering, aged, level_of, ranks_of
 from crawler.core.visit import Known, State, Target, Visit, decide
 from crawler.store import claim, domains, hand_out, record
 from crawler.store.database import Database

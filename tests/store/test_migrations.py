@@ -4,7 +4,7 @@ import json
 
 import psycopg
 
-from crawler.core.cash import COINS, ENDOWMENT, Ordering
+from crawler.core.opic import COINS, ENDOWMENT, Ordering
 from crawler.store.database import upgrade
 from tests.databases import execute
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from crawler.core.http import PageKey
+from crawler.core.noise import Words
 from crawler.core.page import Block, number_of
-from crawler.core.volatile import Words
 
 MOST_COUNTED = 2048  # blocks of one domain that are counted, and as many paths
 MOST_NEW = 256  # blocks of one page that were not met before, from its beginning, and as many from its end

@@ -8,8 +8,7 @@ from datetime import datetime
 from crawler.core.change.boilerplate import form_of
 from crawler.core.change.mask import NoiseMask
 from crawler.core.change.template_edits import Sides, edit_key, may_be_template_edit
-from crawler.core.page import Block, BlockKind, BlockList
-from crawler.core.volatile import (
+from crawler.core.noise import (
     Volatile,
     clock_in,
     counterparts,
@@ -19,6 +18,7 @@ from crawler.core.volatile import (
     tells_the_day,
     words_of,
 )
+from crawler.core.page import Block, BlockKind, BlockList
 
 MOST_GUESSED = 8  # blocks of one path in a gap of which some came or went; up to so many, order tells which is which
 

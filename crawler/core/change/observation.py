@@ -28,8 +28,7 @@ from crawler.core.change.site_edits import (
 )
 from crawler.core.change.template_edits import MOST_CHANGES, edit_key, language_of, learn_template_edits, name_of
 from crawler.core.http import PageKey, Url
-from crawler.core.page import Block, BlockList, is_watched
-from crawler.core.volatile import (
+from crawler.core.noise import (
     Volatile,
     count_changes,
     learn_aliases,
@@ -38,6 +37,7 @@ from crawler.core.volatile import (
     learn_stamps,
     trimmed,
 )
+from crawler.core.page import Block, BlockList, is_watched
 
 MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
 MOST_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.core.http import PageKey
+from crawler.core.noise import NUMBER, Words, newest, numberless
 from crawler.core.page import number_of
-from crawler.core.volatile import NUMBER, Words, newest, numberless
 
 MOST_VARIANTS = 2048  # blocks of one domain's pages that went or came; the oldest are forgotten first
 MOST_BLOCKS = 64  # of one look; a page that is written anew has no variants

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from crawler.core.noise import counterparts, gaps, words_of
 from crawler.core.page import Block, BlockKind, BlockList
-from crawler.core.volatile import counterparts, gaps, words_of
 
 LEAST_ALIKE = 0.4  # Dice coefficient of two blocks' words, from which on one is taken for an edit of the other
 MOST_PAIRS = 4096  # of blocks in one gap that are compared by their words; beyond, their paths tell which is which

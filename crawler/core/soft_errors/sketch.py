@@ -9,8 +9,8 @@ from zlib import crc32
 
 from crawler.core.change import NoiseMask, form_of
 from crawler.core.http import PageKey, Url
+from crawler.core.noise import words_of
 from crawler.core.page import Block, BlockKind, BlockList
-from crawler.core.volatile import words_of
 
 MOST_WORDS = 256  # hashes kept of one text, the smallest ones (Broder, 1997)
 FEW_WORDS = 4  # by which two copies of one text may differ: a name, a code, the address that was asked for

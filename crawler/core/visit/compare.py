@@ -22,11 +22,11 @@ from crawler.core.change import (
     variant_of,
 )
 from crawler.core.http import PageKey
+from crawler.core.noise import hidden_by_mask, wants_test
 from crawler.core.page import Block, Parsed, left_out
 from crawler.core.soft_errors import SoftError, SoftErrorSignals
 from crawler.core.visit.soft_errors import signals_of, soft_error_of
 from crawler.core.visit.visit import Baseline, Known, Target
-from crawler.core.volatile import hidden_by_mask, wants_test
 
 
 @dataclass(frozen=True, slots=True)

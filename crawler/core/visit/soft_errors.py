@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from crawler.core.change import Change
 from crawler.core.freshness import change_expected
 from crawler.core.http import Fetched, Url, key_of
+from crawler.core.noise import words_of
 from crawler.core.page import (
     BlockKind,
     HtmlEnd,
@@ -46,7 +47,6 @@ from crawler.core.soft_errors import (
 from crawler.core.visit.lifecycle import CONFIRM_MISSING_AFTER, failed_visit, missing_visit, retry_after_failures
 from crawler.core.visit.links import led_to
 from crawler.core.visit.visit import Baseline, HeadOutcome, Known, State, Target, Visit
-from crawler.core.volatile import words_of
 
 DAY = timedelta(days=1)
 LIVELY = 0.5  # chance of a change within a day, from which on a new text is no surprise

@@ -8,11 +8,11 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.cash import COINS, Pool
 from crawler.core.domain import Domain, DomainStatus, RobotsCopy
 from crawler.core.domain_settings import SETTINGS, DomainSettings, reads_alike, value_of, weighs_alike, with_values
 from crawler.core.freshness import ELSEWHERE, site_kind
 from crawler.core.http import Authority, Url
+from crawler.core.opic import COINS, Pool
 from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput
 from crawler.store.database import Connection, Database

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from crawler.core.budget import RequestKind
-from crawler.core.cash import Order, aged, head_start
 from crawler.core.freshness import (
     COME_FIRST,
     DAY,
@@ -22,6 +21,7 @@ from crawler.core.freshness import (
     phase_of,
 )
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
+from crawler.core.opic import Order, aged, head_start
 from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit import LOOKS_BEFORE_A_FAILING_PAGE_PAYS, State
 from crawler.store.database import Connection

@@ -13,7 +13,7 @@ import zstandard
 
 from crawler.core.change import NO_MASK, BlockCount, Boilerplate, Edits, NoiseMask, TemplateEdit, Variant
 from crawler.core.http import PageKey
-from crawler.core.volatile import (
+from crawler.core.noise import (
     MOST_CHARS,
     CounterStats,
     Parameter,

@@ -7,11 +7,11 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.cash import Ordering, head_start, seed_endowment
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import reads_alike
 from crawler.core.freshness import TEST_COPY_AFTER, ChangeSignal, Defaults, Wanted
 from crawler.core.http import Url, key_of
+from crawler.core.opic import Ordering, head_start, seed_endowment
 from crawler.core.visit import State
 from crawler.store.claim import fence
 from crawler.store.database import Connection, Database

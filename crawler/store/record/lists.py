@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from crawler.core.cash import Order
 from crawler.core.change import Change
 from crawler.core.domain import Lease
 from crawler.core.freshness import DAY, ChangeSignal, Defaults, SignalSource, Wanted
 from crawler.core.http import PageKey
+from crawler.core.opic import Order
 from crawler.core.visit import TEACHES, TEMPORARY, Link, ListedLink, State, Visit, is_ahead, signal_of
 from crawler.store.claim import fence
 from crawler.store.columns import clean

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from crawler.core.cash import (
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import PageKey, Url
+from crawler.core.opic import (
     Economy,
     LevelQueues,
     Ordering,
@@ -16,8 +18,6 @@ from crawler.core.cash import (
     history_after,
     settle,
 )
-from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import State, Visit
 from crawler.store.database import Connection

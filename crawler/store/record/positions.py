@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from crawler.core.cash import LevelQueues, Order, PageStack, level_of, ranks_of
 from crawler.core.http import PageKey
+from crawler.core.opic import LevelQueues, Order, PageStack, level_of, ranks_of
 from crawler.core.visit import LOOK_AGAIN_REFUSED, State
 from crawler.store.database import Connection
 

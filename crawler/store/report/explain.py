@@ -8,11 +8,11 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.budget import RequestKind
-from crawler.core.cash import ENDOWMENT, STEPS
 from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness import Amounts, Belief, Defaults, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
+from crawler.core.opic import ENDOWMENT, STEPS
 from crawler.core.validators import NO_TRUST, Trust, Validator
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database

@@ -3,8 +3,8 @@
 from crawler.core.alert import masked_text
 from crawler.core.change import NO_MASK, NoiseMask
 from crawler.core.http import PageKey
+from crawler.core.noise import learn_from_repeat
 from crawler.core.page import Block, BlockKind
-from crawler.core.volatile import learn_from_repeat
 
 PAGE = (
     Block(1, "Kettle", BlockKind.TITLE),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from crawler.core.change import NO_MASK, difference, needs_second_fetch, significant
 from crawler.core.change.difference import SAME
 from crawler.core.change.observation import ENOUGH_PAIRS
+from crawler.core.noise import NOTHING_VOLATILE
 from crawler.core.page import BlockKind
-from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, Domain, blocks
 
 pages = st.lists(

@@ -15,7 +15,7 @@ from crawler.core.change.template_edits import (
     name_of,
 )
 from crawler.core.http import Url, key_of
-from crawler.core.volatile import NOTHING_VOLATILE
+from crawler.core.noise import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, blocks, paragraph
 
 MENUS = {"": "Home News Docs Community", "fr": "Accueil Actus Manuel Forum"}

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change import difference
+from crawler.core.noise import NOTHING_VOLATILE
 from crawler.core.page import BlockKind
 from crawler.core.page.outline import MAX_BLOCK_CHARS, MOST_BLOCKS
-from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import blocks, texts
 
 

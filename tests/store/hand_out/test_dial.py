@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.core.cash import Ordering
 from crawler.core.domain import Domain
+from crawler.core.opic import Ordering
 from crawler.core.visit import State
 from crawler.store import domains
 from crawler.store.database import Database

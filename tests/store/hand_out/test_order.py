@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from hypothesis import given
 
-from crawler.core.cash import ENDOWMENT, STEPS, Order, Ordering
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
+from crawler.core.opic import ENDOWMENT, STEPS, Order, Ordering
 from crawler.core.visit import State
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database

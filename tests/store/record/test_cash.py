@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash import ENDOWMENT, Ordering
 from crawler.core.domain_settings import DomainSettings
+from crawler.core.opic import ENDOWMENT, Ordering
 from crawler.core.visit import Visit
 from crawler.errors import LeaseLost, StoreUnavailable
 from crawler.store import domains, record, report

@@ -7,8 +7,8 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from crawler.core.cash import RESERVE_SHARE, WINDOW_PASSES
 from crawler.core.domain_settings import DomainSettings
+from crawler.core.opic import RESERVE_SHARE, WINDOW_PASSES
 from crawler.core.visit import Target
 from crawler.lab.fixpoint import errors, fixpoint
 from crawler.lab.graph import Floats, from_rows

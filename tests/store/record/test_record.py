@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.cash import ENDOWMENT
 from crawler.core.domain import Domain, Hold, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import Wanted
 from crawler.core.http import NO_VALIDATORS, Answer, Authority, Reason, Unreached, Url
+from crawler.core.opic import ENDOWMENT
 from crawler.core.page_rules import PageRule
 from crawler.core.visit import NEVER, State, Target, Visit
 from crawler.errors import LeaseLost

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawler.core.cash import COINS, ENDOWMENT, importance, window_of
 from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Belief, fresh_now
 from crawler.core.http import Answer, Url
+from crawler.core.opic import COINS, ENDOWMENT, importance, window_of
 from crawler.core.visit import State
 from crawler.store import claim, domains, hand_out, record, report
 from crawler.store.database import Database

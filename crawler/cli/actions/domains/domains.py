@@ -18,10 +18,10 @@ from crawler.cli.settings_options import SettingsPatch, facts_of, without
 from crawler.cli.values import shown_bytes, shown_instant, shown_when
 from crawler.cli.waiting import format_wait
 from crawler.core.budget import closing, opening, speed_at
-from crawler.core.cash import Order, Ordering
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Url
+from crawler.core.opic import Order, Ordering
 from crawler.errors import BadInput
 from crawler.plugins import require_policy
 from crawler.prune import foretold

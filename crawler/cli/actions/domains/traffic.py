@@ -6,7 +6,7 @@ from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, values_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant
-from crawler.plan import JudgedHour, judged_hours
+from crawler.planner import JudgedHour, judged_hours
 from crawler.register import domain_named
 from crawler.store import domains
 from crawler.store.database import Database

@@ -27,10 +27,10 @@ from crawler.cli.reasons import RENDERING, in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
 from crawler.cli.waiting import page_wait
-from crawler.core.cash import Order
 from crawler.core.domain import Domain
 from crawler.core.freshness import ELSEWHERE, PricePolicy, Terms, credible_interval
 from crawler.core.http import Url, authority_of, key_of
+from crawler.core.opic import Order
 from crawler.core.visit import State
 from crawler.plugins import load
 from crawler.register import not_registered, require_not_before_last_visit, url_of

@@ -8,8 +8,8 @@ from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.reasons import in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
-from crawler.core.cash import Order
 from crawler.core.domain import Domain
+from crawler.core.opic import Order
 from crawler.core.visit import CountedAs
 from crawler.errors import BadInput
 from crawler.register import domain_named, require_not_before_last_visit

@@ -8,7 +8,7 @@ from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_share, shown_span
 from crawler.core.freshness import Agreement
-from crawler.plan import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
+from crawler.planner import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains
 from crawler.store.database import Database

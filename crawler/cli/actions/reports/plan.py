@@ -11,7 +11,7 @@ from crawler.cli.output import print_json, remark, say, show, show_facts, values
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_share, shown_span, shown_when
 from crawler.core.budget import Expectation, PolicyForecast, Price, week_from
-from crawler.plan import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
+from crawler.planner import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.settings import settings

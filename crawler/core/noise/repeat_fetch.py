@@ -1,0 +1,183 @@
+"""Learn from a second fetch of a page, seconds after the first: any difference between the two is volatile."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from crawler.core.http import PageKey
+from crawler.core.noise.bounds import newest
+from crawler.core.noise.noise import (
+    MOST_NOISE,
+    MOST_PATHS,
+    PatternsOnce,
+    Volatile,
+    kind_of,
+    noise_of,
+    trial_of,
+    with_differing,
+    without_gaps,
+    wording_of,
+)
+from crawler.core.noise.session_params import ParameterAtPath, learn_parameters, moved_in, parameter_of, path_of
+from crawler.core.noise.stability import PROVEN, UNPROVEN, PathStats, ShapeStats, VolatilityCount
+from crawler.core.noise.words import Words, is_same_block, pattern_of, words_of
+from crawler.core.page import Block, BlockKind
+
+MOSTLY = 0.5  # share of the blocks of one path that differ, from which on the path swung
+
+
+def learn_from_repeat(
+    volatile: Volatile,
+    *,
+    page: PageKey,
+    replaced: Sequence[tuple[Block, Block]],
+    others: Sequence[Block],
+    first: Sequence[Block],
+    second: Sequence[Block],
+) -> Volatile:
+    """The volatile places after a second fetch.
+
+    replaced: blocks of the first fetch, each with the one in its place in the second.  others: blocks that only one
+    fetch had.  first, second: all blocks of both.
+    """
+    moved = moved_in(first, second)
+    known = replace(
+        _without_steady_gaps(volatile, first, second), parameters=learn_parameters(volatile.parameters, moved)
+    )
+    lost, named = list(others), set()
+    for before, after in replaced:
+        learnt = with_replaced(known, before, after, once=volatile.once, moved=moved)
+        if learnt is None:
+            lost += [before, after]
+        else:
+            known = learnt
+            named |= {noise_of(before), noise_of(after)}
+    noise = _noise_after(
+        known.noise, {noise_of(block) for block in lost}, {noise_of(block) for block in (*first, *second)}
+    )
+    differing = named | {noise_of(block) for block in lost}
+    known = _with_own_blocks(known, first, second)
+    return replace(
+        known,
+        noise=noise,
+        path_stats=newest(_path_stats_after(known, page, lost, named, (*first, *second)), MOST_PATHS),
+        shape_stats=newest(_shape_stats_after(known, differing, (*first, *second)), MOST_PATHS),
+    )
+
+
+def _without_steady_gaps(volatile: Volatile, first: Sequence[Block], second: Sequence[Block]) -> Volatile:
+    """The volatile places without gaps of blocks that both fetches had and that stood still in many second fetches."""
+    old, new = _with_gaps(volatile, first), _with_gaps(volatile, second)
+    known, proofs = volatile, dict(volatile.proofs)
+    for form in old.keys() & new.keys():
+        proof = proofs.pop(form, PROVEN).after(moved=old[form] != new[form])
+        if proof.holds:
+            proofs[form] = proof
+        else:
+            (block, *_) = old[form]
+            known = without_gaps(known, block)
+    return replace(known, proofs=newest(proofs, MOST_PATHS))
+
+
+def _with_gaps(volatile: Volatile, blocks: Iterable[Block]) -> dict[int, Counter[Block]]:
+    found: dict[int, Counter[Block]] = defaultdict(Counter)
+    for block in blocks:
+        if volatile.has_gaps(block):
+            found[volatile.form_of(block)][block] += 1
+    return found
+
+
+def _noise_after(known: Mapping[int, VolatilityCount], lost: set[int], met: set[int]) -> dict[int, VolatilityCount]:
+    """The counts of blocks that came or went, by noise_of. lost: did so now.  met: in either fetch."""
+    found = dict(known)
+    for noise in (met & found.keys()) | lost:
+        proof = found.pop(noise, UNPROVEN).after(moved=noise in lost)
+        if proof != UNPROVEN:
+            found[noise] = proof
+    return newest(found, MOST_NOISE)
+
+
+def _with_own_blocks(volatile: Volatile, first: Sequence[Block], second: Sequence[Block]) -> Volatile:
+    """The volatile places with `own` updated: a block that stood still beside others that moved has no gaps."""
+    old, new = (_by_form(volatile, blocks) for blocks in (first, second))
+    moved = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+    lively = {same for same, _ in moved}
+    own = dict(volatile.own)
+    for _, form in moved:
+        own.pop(form, None)
+    own |= dict.fromkeys(form for same, form in old if same in lively and (same, form) not in moved)
+    return replace(volatile, own=newest(own, MOST_PATHS))
+
+
+def _by_form(volatile: Volatile, blocks: Iterable[Block]) -> dict[tuple[tuple[int, int], int], Counter[Words]]:
+    """The wordings of blocks with a known or suspected pattern, by path and number of words, and by wording_of."""
+    found: dict[tuple[tuple[int, int], int], Counter[Words]] = defaultdict(Counter)
+    for block in blocks:
+        words = volatile.words(block)
+        same = (block.css_path, len(words))
+        if same in volatile.patterns or same in volatile.anywhere or same in volatile.once:
+            found[same, wording_of(block.css_path, words)][words] += 1
+    return found
+
+
+def _path_stats_after(
+    volatile: Volatile, page: PageKey, lost: Sequence[Block], named: set[int], blocks: Sequence[Block]
+) -> dict[int, PathStats]:
+    """The stats of each path after a second fetch. lost: blocks that came or went.
+
+    named: blocks of which only some words differed; these, and blocks with gaps, say nothing of the path's others.
+    """
+    found = dict(volatile.path_stats)
+    differing = Counter(map(kind_of, lost))
+    partly = Counter(
+        kind_of(block) for block in blocks if noise_of(block) in named or volatile.masked(block) != words_of(block)
+    )
+    for kind, many in Counter(map(kind_of, blocks)).items():
+        stats = found.pop(kind, PathStats())
+        if not differing[kind]:
+            found[kind] = replace(stats, steady=stats.steady + 1)
+        elif differing[kind] >= MOSTLY * (many - partly[kind]):
+            found[kind] = stats.swung_on(page)
+        else:
+            found[kind] = replace(stats, mixed=stats.mixed + 1)
+    return found
+
+
+def _shape_stats_after(volatile: Volatile, differing: set[int], blocks: Sequence[Block]) -> dict[int, ShapeStats]:
+    """The stats by path and number of words after a second fetch.
+
+    A block with gaps counts only where it differed: beside its gaps it is not known to have stood still.
+    """
+    found = dict(volatile.shape_stats)
+    moved = {trial_of(block) for block in blocks if noise_of(block) in differing}
+    for trial in moved | {trial_of(block) for block in blocks if not volatile.has_gaps(block)}:
+        before = found.pop(trial, ShapeStats())
+        found[trial] = ShapeStats() if trial in moved else ShapeStats(before.steady + 1)
+    return found
+
+
+def count_changes(volatile: Volatile, blocks: Iterable[Block]) -> Volatile:
+    """The volatile places after significant changes of these blocks without a second fetch."""
+    found = dict(volatile.shape_stats)
+    for trial in {trial_of(block) for block in blocks} & found.keys():
+        found[trial] = replace(found[trial], changes=found[trial].changes + 1)
+    return replace(volatile, shape_stats=found)
+
+
+def with_replaced(
+    volatile: Volatile, before: Block, after: Block, *, once: PatternsOnce, moved: Mapping[ParameterAtPath, bool]
+) -> Volatile | None:
+    """The volatile places after some words of a block differed in a second fetch; None if too little of it stayed.
+
+    moved: for each parameter of links, whether it differed in this second fetch.
+    """
+    old, new = volatile.words(before), volatile.words(after)
+    if before.css_path != after.css_path or len(old) != len(new):
+        return None
+    differing = {n for n in range(len(old)) if old[n] != new[n]}
+    names = {parameter_of(old[n]) for n in differing} if before.kind is BlockKind.LINK else {""}
+    if all(names) and names == {parameter_of(new[n]) for n in differing}:
+        return volatile if all(moved.get((name, path_of(old))) for name in names) else None
+    if not is_same_block(pattern_of(old, new), before.kind):
+        return None
+    return with_differing(volatile, before.css_path, old, new, once=once)

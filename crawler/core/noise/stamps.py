@@ -1,0 +1,248 @@
+"""Stamps: dates and clocks of a build ("generated at"), which outlive a second fetch.
+
+A page that is built anew every hour says the same in two fetches seconds apart. What gives its stamp away is that it is
+all that differs, look after look, and that it names an instant between the two looks. No gap is left in its place: only
+a stamp that fits the time of its look is ignored. A price, a version number or a date to come never fits. Of a number
+that only grows nobody can say whether it is a count or a price.
+"""
+
+import calendar
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+
+from crawler.core.noise.bounds import newest
+from crawler.core.noise.day_names import is_weekday, months_of
+from crawler.core.noise.noise import MOST_PATHS, Volatile
+from crawler.core.noise.relative_time import has_passed
+from crawler.core.noise.stability import StampStats
+from crawler.core.noise.words import Words, words_of
+from crawler.core.page import Block, BlockKind, number_of
+
+ENOUGH_DATES = 2  # looks at which a date fitted and was all that differed: with the first look, three
+ENOUGH_CLOCKS = 3  # the same of a time of the day, which fits any look
+MOST_MISSED = 4  # times that the number of looks is doubled, as a place did not fit
+SLACK = timedelta(hours=14)  # of time zones that nobody names
+LATE = timedelta(days=1)  # by which a page may have been built before it was seen unbuilt: caches
+BESIDE = 3  # words on either side of those that differ, that may belong to the stamp
+
+_ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?[Zz]?)?", re.ASCII)
+_ANY_ORDER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})", re.ASCII)
+_COMPACT = re.compile(r"(20\d{2})(\d{2})(\d{2})(?:[Tt]?(\d{2})(\d{2})(\d{2})?[Zz]?)?", re.ASCII)
+_EPOCH = re.compile(r"1\d{9}(?:\d{3})?", re.ASCII)
+_CLOCK = re.compile(r"(\d{1,2})[:h](\d{2})(?::(\d{2})(?:[.,]\d+)?)?(am|pm|z)?", re.ASCII | re.IGNORECASE)
+_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?", re.ASCII | re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d{2}", re.ASCII)
+_AGE = re.compile(r"\d{1,9}", re.ASCII)
+_HALF = frozenset({"am", "pm", "a.m", "p.m"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """What some words say of an instant. days: those that they can mean; empty where they name none.
+
+    minute: of the day; None if they do not say.  instant: of the seconds since 1970.
+    """
+
+    days: frozenset[date] = frozenset()
+    minute: int | None = None
+    instant: datetime | None = None
+
+
+def learn_stamps(volatile: Volatile, left: Sequence[tuple[Block, Block]], *, then: datetime, now: datetime) -> Volatile:
+    """The volatile places after a look at which these blocks are all that differs of a page. Do all of them fit?"""
+    read = [_reading(before, after, then=then, now=now) for before, after in left]
+    readings = [reading for reading in read if reading is not None]
+    missed = [reading.key for reading in readings if not reading.fits]
+    found = dict(volatile.stamps)
+    if len(readings) == len(read) and not missed:
+        for reading in readings:
+            stats = found.pop(reading.key, StampStats())
+            found[reading.key] = replace(stats, times=stats.times + 1)
+    for key in missed:
+        stats = found.pop(key, StampStats())
+        found[key] = StampStats(missed=min(stats.missed + 1, MOST_MISSED))
+    return replace(volatile, stamps=newest(found, MOST_PATHS))
+
+
+def is_stamp(volatile: Volatile, before: Block, after: Block, *, then: datetime, now: datetime) -> bool:
+    """Whether all that differs between two blocks is a stamp of a place known for it, and fits the two looks."""
+    if not volatile.stamps:
+        return False
+    reading = _reading(before, after, then=then, now=now)
+    if reading is None or not reading.fits:
+        return False
+    stats = volatile.stamps.get(reading.key, StampStats())
+    return stats.times >= reading.enough << stats.missed
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Two wordings that differ in a stamp alone. key: hash of the place.  fits: it tells of its look.
+
+    enough: looks at which it has to fit; few where it names a day, which seldom fits by chance.
+    """
+
+    key: int
+    fits: bool
+    enough: int
+
+
+def _reading(before: Block, after: Block, *, then: datetime, now: datetime) -> _Reading | None:
+    """How the difference of two blocks reads as stamps; None if some of it is none.
+
+    Beside a date a number may stand that counts the time; alone it is none of ours (relative_time.py).
+    """
+    if before.kind is not after.kind or before.css_path != after.css_path or after.kind is BlockKind.LINK:
+        return None
+    old, new = words_of(before), words_of(after)
+    if len(old) != len(new):
+        return None
+    shapes, fits, enough = [], True, 0
+    for first, last, limits in _clusters(old, new):
+        found = _part(old, new, first, last, limits, then=then, now=now)
+        if found is None:
+            return None
+        shape, is_fitting, needed = found
+        beside = new[first - 1].lower() if first else ""
+        shapes.append(f"{shape} {beside}")
+        fits, enough = fits and is_fitting, max(enough, needed)
+    if not enough:
+        return None
+    return _Reading(number_of(f"{after.css_path} {after.kind} {' '.join(shapes)}"), fits, enough)
+
+
+def _clusters(old: Words, new: Words) -> list[tuple[int, int, slice]]:
+    """Runs of words that differ, by the first and the last; and with the words beside them that are no other run's."""
+    differing = [n for n in range(len(old)) if old[n] != new[n]]
+    runs: list[list[int]] = []
+    for n in differing:
+        if runs and n - runs[-1][-1] <= BESIDE:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    found = []
+    for at, run in enumerate(runs):
+        least = runs[at - 1][-1] + 1 if at else 0
+        most = runs[at + 1][0] if at + 1 < len(runs) else len(new)
+        found.append((run[0], run[-1], slice(max(run[0] - BESIDE, least), min(run[-1] + BESIDE + 1, most))))
+    return found
+
+
+def _part(
+    old: Words, new: Words, first: int, last: int, limits: slice, *, then: datetime, now: datetime
+) -> tuple[str, bool, int] | None:
+    """What one run of words is, whether it fits, and at how many looks it has to; None if it is no stamp."""
+    differing = [n for n in range(first, last + 1) if old[n] != new[n]]
+    if all(_is_part(old[n]) and _is_part(new[n]) for n in differing):
+        was, said = _stamp_in(old[limits], now), _stamp_in(new[limits], now)
+        if was is not None and said is not None:
+            is_dated = bool(said.days) or said.instant is not None
+            shape, enough = ("date", ENOUGH_DATES) if is_dated else ("clock", ENOUGH_CLOCKS)
+            return shape, _fits(was, said, then=then, now=now), enough
+    if len(differing) == 1:
+        at = differing[0]
+        if _AGE.fullmatch(old[at]) and _AGE.fullmatch(new[at]) and has_passed(int(new[at]) - int(old[at]), now - then):
+            return "age", True, 0
+    return None
+
+
+def _is_part(word: str) -> bool:
+    """Whether a word may be part of a date or of a time of the day."""
+    plain = word.lower()
+    if plain in _HALF or months_of(word) or is_weekday(word):
+        return True
+    return any(form.fullmatch(word) for form in (_ISO, _ANY_ORDER, _COMPACT, _EPOCH, _CLOCK, _DAY, _YEAR))
+
+
+def _stamp_in(words: Words, now: datetime) -> _Stamp | None:
+    """The one instant that some words name; None if they name none, or more than one."""
+    whole = [days for word in words if (days := _whole_date(word))]
+    instants = [found for word in words if (found := _epoch(word)) is not None]
+    minutes = [minute for n, word in enumerate(words) if (minute := _minute(word, words[n + 1 : n + 2])) is not None]
+    if len(whole) + len(instants) > 1 or len(minutes) > 1:
+        return None
+    days = whole[0] if whole else frozenset() if instants else _written_out(words, now)
+    if not days and not instants and not minutes:
+        return None
+    return _Stamp(days, minutes[0] if minutes else None, instants[0] if instants else None)
+
+
+def _whole_date(word: str) -> frozenset[date]:
+    """The days that a word can mean; in 3/4/2026 either number may be the month."""
+    if found := _ISO.fullmatch(word) or _COMPACT.fullmatch(word):
+        return _dates((int(found[1]), int(found[2]), int(found[3])))
+    if found := _ANY_ORDER.fullmatch(word):
+        one, other, year = int(found[1]), int(found[3]), int(found[4])
+        return _dates((year, other, one), (year, one, other))
+    return frozenset()
+
+
+def _dates(*parts: tuple[int, int, int]) -> frozenset[date]:
+    found = set()
+    for year, month, day in parts:
+        if 1 <= month <= 12 and 1 <= day <= calendar.monthrange(max(year, 1), month)[1]:
+            found.add(date(max(year, 1), month, day))
+    return frozenset(found)
+
+
+def _epoch(word: str) -> datetime | None:
+    return datetime.fromtimestamp(int(word[:10]), UTC) if _EPOCH.fullmatch(word) else None
+
+
+def _minute(word: str, after: Sequence[str]) -> int | None:
+    """The minute of the day that a word says, with the word after it, which may be am or pm."""
+    found = _ISO.fullmatch(word) or _COMPACT.fullmatch(word)
+    if found:
+        return None if found[4] is None else int(found[4]) * 60 + int(found[5])
+    clock = _CLOCK.fullmatch(word)
+    if clock is None or int(clock[1]) > 24 or int(clock[2]) > 59:
+        return None
+    half = (clock[4] or (after[0] if after else "")).lower()
+    hour = int(clock[1]) % 12 + 12 * half.startswith("p") if half in _HALF else int(clock[1])
+    return hour * 60 + int(clock[2])
+
+
+def _written_out(words: Words, now: datetime) -> frozenset[date]:
+    """The days that words mean in which month, day and year stand apart; without a year, of this one or the last.
+
+    With a year the month may be a name that nobody knows.
+    """
+    years = [int(word) for word in words if _YEAR.fullmatch(word)]
+    numbers = [int(found[1]) for word in words if (found := _DAY.fullmatch(word)) and 1 <= int(found[1]) <= 31]
+    if len(years) > 1:
+        return frozenset()
+    if years and len(numbers) == 2:  # 2026 / 3 / 5, as Chinese and Japanese have it, and 5 . 3 . 2026
+        one, other = numbers
+        first = next(word for word in words if _DAY.fullmatch(word))
+        if words.index(str(years[0])) < words.index(first):
+            return _dates((years[0], one, other))
+        return _dates((years[0], other, one), (years[0], one, other))
+    if len(numbers) != 1:
+        return frozenset()
+    named = [months for word in words if (months := months_of(word))]
+    if not named and years and any(word.isalpha() and len(word) > 2 for word in words):
+        named = [frozenset(range(1, 13))]
+    if len(named) != 1:
+        return frozenset()
+    return _dates(*((year, month, numbers[0]) for year in years or (now.year - 1, now.year) for month in named[0]))
+
+
+def _fits(was: _Stamp, said: _Stamp, *, then: datetime, now: datetime) -> bool:
+    """Whether a stamp is of between the two looks, and the one before it of before the first."""
+    if said.instant is not None:
+        earlier = was.instant
+        return earlier is not None and earlier < said.instant and then - LATE <= said.instant <= now + SLACK
+    if bool(was.days) != bool(said.days):
+        return False
+    if not said.days:
+        return True  # a time of the day alone fits any look
+    first, last, before = (then - LATE - SLACK).date(), (now + SLACK).date(), (then + SLACK).date()
+    fitting = {day for day in said.days if first <= day <= last}
+    earlier_days = {day for day in was.days if day <= before}
+    if not fitting or not earlier_days or max(fitting) < min(earlier_days):
+        return False
+    if max(fitting) > min(earlier_days):
+        return True
+    return was.minute is not None and said.minute is not None and said.minute > was.minute

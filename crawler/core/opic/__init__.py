@@ -1,0 +1,51 @@
+"""Importance of pages by Adaptive OPIC (Abiteboul, Preda, Cobena, WWW 2003), in integer coins.
+
+`settle` shares the cash of a visited page out over its links; no coin is made or lost. `order` says which page a
+domain's discovery takes first, `domains` how important domains are beside each other. Uses page and http.
+"""
+
+from crawler.core.opic.domains import popularity
+from crawler.core.opic.opic import (
+    COINS,
+    ENDOWMENT,
+    FIRST_SEEDS,
+    RESERVE_SHARE,
+    WINDOW_PASSES,
+    Economy,
+    PageAccount,
+    Pool,
+    history_after,
+    importance,
+    seed_endowment,
+    settle,
+    window_of,
+)
+from crawler.core.opic.order import STEPS, Order, Ordering, aged, head_start, url_score
+from crawler.core.opic.places import LevelQueues, PageStack, level_of, ranks_of
+
+__all__ = [
+    "COINS",
+    "ENDOWMENT",
+    "FIRST_SEEDS",
+    "RESERVE_SHARE",
+    "STEPS",
+    "WINDOW_PASSES",
+    "Economy",
+    "LevelQueues",
+    "Order",
+    "Ordering",
+    "PageAccount",
+    "PageStack",
+    "Pool",
+    "aged",
+    "head_start",
+    "history_after",
+    "importance",
+    "level_of",
+    "popularity",
+    "ranks_of",
+    "seed_endowment",
+    "settle",
+    "url_score",
+    "window_of",
+]

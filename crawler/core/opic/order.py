@@ -1,0 +1,163 @@
+"""The order in which new pages are fetched: by cash, by cash and the score of the URL, by levels, or depth first."""
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import assert_never
+
+from crawler.core.http import Pattern, Url, path_and_query, pattern_of
+from crawler.core.opic.opic import ENDOWMENT, Pool, weights_of
+from crawler.core.opic.places import queue_rank, stack_rank
+
+STEPS = 8  # of rank for each endowment of cash
+WAITING = 0.25  # endowments by which new pages fall behind while the clock grows by the factor e
+MOST_RANK = 10**9  # either way, so that it fits 32 bits
+USUAL_FOLDERS = 2  # a page so many folders down has a score of 1
+MOST_FOLDERS = 6  # deeper ones score no less: a deep site is not without importance
+USUAL_URL_SHARE = 0.3
+USUAL_FAVOUR = 4.0
+
+
+class Order(StrEnum):
+    """The order of pages that were never fetched."""
+
+    OPIC = "opic"  # most cash first: greedy, as published
+    BREADTH = "breadth"  # by levels, and in a level in the order in which pages were found
+    DEPTH = "depth"  # what the page just read links to, its first link first
+    MIXED = "mixed"  # by importance that is partly the URL's
+
+    @property
+    def is_by_place(self) -> bool:
+        """Whether pages come by the place that they were given when a link led to them, whatever their cash is."""
+        return self in {Order.BREADTH, Order.DEPTH}
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """The order of discovery that a domain's user wants.
+
+    url_share: share of the URL's score in importance, 0 to 1; for `mixed` alone.
+    favour: patterns, as in Scope, of the pages that the user favours.  favour_by: factor on what the reserve pays them,
+    and on their URLs' score. Breadth and depth first leave them in their places.
+    discovery, refresh: weights of new pages and of revisits: by them the reserve pays a page that was never fetched and
+    a known page, and requests are guaranteed to each (`shares`).
+    """
+
+    order: Order = Order.OPIC
+    url_share: float = USUAL_URL_SHARE
+    favour: tuple[str, ...] = ()
+    favour_by: float = USUAL_FAVOUR
+    discovery: float = 1.0
+    refresh: float = 1.0
+    _favoured: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_favoured", tuple(map(pattern_of, self.favour)))
+
+    @property
+    def weights(self) -> dict[Pool, float]:
+        """The weights by which the reserve's payout is split over the pools."""
+        return weights_of(discovery=self.discovery, refresh=self.refresh, focus=self.favour_by)
+
+    def shares(self, *, discovery: float, refresh: float) -> tuple[float, float]:
+        """Return the shares of this domain's requests that are guaranteed to new pages and to revisits.
+
+        discovery, refresh: the shares of all domains, 0 to 1; they hold where both weights are equal. They grow to 1
+        with a weight's part of both weights, and fall to 0 with it. The sum never exceeds 1 if theirs does not.
+        """
+        weights = self.discovery + self.refresh
+        part = self.discovery / weights if weights else 0.5
+        return _guaranteed_share(part, usual=discovery), _guaranteed_share(1 - part, usual=refresh)
+
+    def favours(self, url: Url) -> bool:
+        path = path_and_query(url)
+        return any(pattern.search(path) for pattern in self._favoured)
+
+    def score(self, url: Url) -> float:
+        """The URL's score for this user."""
+        return url_score(url) * (self.favour_by if self.favours(url) else 1.0)
+
+    def pool(self, *, known: bool, favoured: bool) -> Pool:
+        """The pool that a page belongs to."""
+        if known:
+            return Pool.KNOWN_FOCUSED if favoured else Pool.KNOWN
+        return Pool.NEW_FOCUSED if favoured else Pool.NEW
+
+    def importance(self, popularity: float, url_score: float) -> float:
+        """Link popularity, or its linear mix with the score of the URL; 1 is the mean page's in both.
+
+        Source: the textbook's I(P) = a IB(P) + b IL(P).
+        """
+        if self.order is not Order.MIXED:
+            return popularity
+        return (1 - self.url_share) * popularity + self.url_share * url_score
+
+    def rank(self, coins: int, *, url_score: float, favour: float = 1.0) -> int:
+        """The rank of a new page as a 32-bit integer, the greatest first, where the order is by cash.
+
+        coins: `aged`; a page's net where pages of one pool are compared, since dividends change neither their order nor
+        their ranks; its cash where pages of several pools are.  favour: factor on the coins in the order by
+        cash alone; in the mixed order the URL's score holds it.
+        """
+        match self.order:
+            case Order.OPIC:
+                return max(-MOST_RANK, min(_steps(round(coins * favour)), MOST_RANK))
+            case Order.MIXED:
+                # The mean page's cash is an endowment, so that both parts are relative to the mean.
+                mixed = self.importance(coins / ENDOWMENT, url_score)
+                return math.floor(max(-MOST_RANK, min(mixed * STEPS, MOST_RANK)))
+            case Order.BREADTH | Order.DEPTH:
+                raise AssertionError("a page's place does not follow from its cash")
+            case _:
+                assert_never(self.order)
+
+    def first_rank(self, net: int, *, clock: float, depth: int, url_score: float, ahead: int = 0) -> int:
+        """The rank of a new page that no page just read has led to: a seed, or one found under another order.
+
+        net, clock: of its account; the clock is the domain's when the page was found.  ahead: see `head_start`.
+        """
+        match self.order:
+            case Order.BREADTH:
+                return queue_rank(depth, clock=clock)
+            case Order.DEPTH:
+                return stack_rank(clock=clock)
+            case Order.OPIC | Order.MIXED:
+                return self.rank(aged(net, clock=clock) + ahead, url_score=url_score)
+            case _:
+                assert_never(self.order)
+
+
+def _guaranteed_share(part: float, *, usual: float) -> float:
+    """Return a share that is `usual` at one half, 0 at 0 and 1 at 1, and linear between these."""
+    return 2 * part * usual if part <= 0.5 else usual + (2 * part - 1) * (1 - usual)
+
+
+def aged(coins: int, *, clock: float) -> int:
+    """Coins as the order of discovery counts them: less, the later on the domain's clock a page was found.
+
+    So of pages with equal cash the longest waiting comes first, and a trap, whose pages get a little more cash than
+    real ones and have no end, does not keep those waiting for ever. The published virtual page pays all pages alike
+    for the same reason; but the more pages are found, the less it has for each.
+    """
+    return coins - round(WAITING * ENDOWMENT * math.log1p(clock / ENDOWMENT))
+
+
+def head_start(score: float) -> int:
+    """Coins by which a page with that score stands ahead in the order of discovery; behind, for a score below 1.
+
+    As many endowments, the mean page's cash, as the score is above 1. They are added where a factor would be expected:
+    ranks come from nets, which mean something only in comparison with those of their pool.
+    """
+    return round((score - 1) * ENDOWMENT)
+
+
+def url_score(url: Url) -> float:
+    """The importance of a page judged by its URL alone: each folder further down halves it, and so does a query."""
+    path, _, query = path_and_query(url).partition("?")
+    folders = len([part for part in path.split("/") if part])
+    score = 2.0 ** (USUAL_FOLDERS - min(folders, MOST_FOLDERS))
+    return score / 2 if query else score
+
+
+def _steps(coins: int) -> int:
+    return coins * STEPS // ENDOWMENT

@@ -1,0 +1,44 @@
+"""What two sequences have in common, in its order."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.noise import gaps
+from crawler.core.noise.alignment import matched
+
+letters = st.text(alphabet="abcd", max_size=300)
+
+
+def length_of_longest(one: str, other: str) -> int:
+    """The textbook's table of lengths, row by row."""
+    row = [0] * (len(other) + 1)
+    for a in one:
+        above, row = row, [0]
+        for m, b in enumerate(other):
+            row.append(above[m] + 1 if a == b else max(above[m + 1], row[m]))
+    return row[-1]
+
+
+@given(one=letters, other=letters)
+def test_what_is_matched_is_the_same_in_the_same_order_and_as_long_as_can_be(one: str, other: str) -> None:
+    found = matched(one, other)
+
+    assert all(one[n] == other[m] for n, m in found)
+    assert all(n < after and m < beside for (n, m), (after, beside) in pairwise(found))
+    assert len(found) == length_of_longest(one, other)
+
+
+@given(one=letters, other=letters)
+def test_gaps_are_all_that_is_not_matched(one: str, other: str) -> None:
+    found = list(gaps(one, other))
+
+    assert len(one) - sum(len(one[went]) for went, _ in found) == len(matched(one, other))
+    assert len(other) - sum(len(other[came]) for _, came in found) == len(matched(one, other))
+
+
+def test_two_ways_to_say_the_same_are_aligned_by_hand() -> None:
+    assert list(gaps(["a", "b", "c"], ["a", "new", "b", "c"])) == [(slice(1, 1), slice(1, 2))]
+    assert list(gaps(["a", "b"], ["b"])) == [(slice(0, 1), slice(0, 0))]
+    assert list(gaps([], [])) == []

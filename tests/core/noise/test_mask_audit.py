@@ -1,0 +1,39 @@
+"""What is masked is tested now and then, whether it still differs within seconds."""
+
+from crawler.core.http import key_of
+from crawler.core.noise import NOTHING_VOLATILE, hidden_by_mask, wants_test
+from crawler.core.noise.mask_audit import DOUBTED_EVERY, TESTED_EVERY
+from tests.core.pages import HERE, Domain, blocks
+
+PAGE = "<p>{} people read this</p><p>Price {}</p><a href='/a?sid={}'>a</a>"
+BEFORE, AFTER = blocks(PAGE.format(6, 19, 6)), blocks(PAGE.format(9, 19, 9))
+
+
+def taught() -> Domain:
+    domain = Domain()
+    domain.look(*(PAGE.format(n, 19, n) for n in (3, 4, 5, 6)))
+    return domain
+
+
+def test_what_is_volatile_and_differs_is_hidden_and_nothing_else() -> None:
+    volatile = taught().mask.volatile
+
+    assert [block.text for block in hidden_by_mask(BEFORE, AFTER, volatile)] == [
+        "9 people read this",
+        "https://example.com/a?sid=9",
+    ]
+    assert not hidden_by_mask(BEFORE, AFTER, NOTHING_VOLATILE)
+    assert not hidden_by_mask(BEFORE, BEFORE, volatile)
+
+
+def test_what_is_hidden_is_tested_seldom_and_more_often_once_it_stood_still() -> None:
+    domain, page = taught(), key_of(HERE)
+    counts = []
+    for _ in range(2):
+        shown = hidden_by_mask(BEFORE, AFTER, domain.mask.volatile)
+        counts.append(sum(wants_test(shown, domain.mask.volatile, page=page, looks=n) for n in range(5000)))
+        domain.look(PAGE.format(6, 19, 6), PAGE.format(9, 19, 9), PAGE.format(9, 19, 9))
+
+    assert 0.5 < counts[0] / (5000 / TESTED_EVERY) < 2
+    assert 0.5 < counts[1] / (5000 / DOUBTED_EVERY) < 2
+    assert not wants_test([], domain.mask.volatile, page=page, looks=0)

@@ -1,0 +1,61 @@
+"""What is kept of a domain's volatile blocks takes only so much room."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.change.difference import SAME
+from crawler.core.noise import MOST_CHARS, Volatile, trimmed
+from crawler.core.noise.bounds import newest_within
+from crawler.core.noise.noise import MOST_PATTERNS
+from tests.core.pages import Domain
+
+
+def page(n: int, shown: str, *, words: int) -> str:
+    return f"<pre>{' '.join(f'log{n} says{word}' for word in range(words))} at {shown}"
+
+
+def test_patterns_of_long_texts_push_out_the_oldest_and_not_all_memory() -> None:
+    domain = Domain()
+    for n in range(20):
+        for again in ("ab", "cd"):
+            domain.look(page(n, "xx", words=2000 + n), *(page(n, said, words=2000 + n) for said in again), path=f"{n}")
+
+    known = domain.mask.volatile.patterns
+    assert 0 < sum(len(word) + 1 for same in known.values() for pattern in same for word in pattern) <= MOST_CHARS
+    assert domain.look(page(19, "ef", words=2019), page(19, "gh", words=2019)) == SAME
+    assert domain.look(page(0, "ef", words=2000), page(0, "gh", words=2000))
+
+
+def test_one_text_alone_does_not_push_out_all_others() -> None:
+    domain = Domain()
+    for shown in ("ab", "cd"):
+        domain.look("<p>seen at xx today", *(f"<p>seen at {said} today" for said in shown))
+        domain.look(page(1, "xx", words=13_000), *(page(1, said, words=13_000) for said in shown), path="long")
+
+    assert domain.look("<p>seen at ef today", "<p>seen at gh today") == SAME
+
+
+def test_all_patterns_are_counted_and_not_only_their_places() -> None:
+    many = {(path, 2): tuple((f"word{n}", "") for n in range(30)) for path in range(100)}
+
+    kept = trimmed(Volatile(patterns=many)).patterns
+
+    assert sum(map(len, kept.values())) == MOST_PATTERNS
+    assert list(kept)[-1] == (99, 2)
+    assert kept[99, 2] == many[99, 2]
+
+
+@given(
+    known=st.dictionaries(st.integers(0, 9), st.lists(st.text("ab", max_size=9), min_size=1, max_size=4).map(tuple)),
+    most=st.integers(0, 9),
+    chars=st.integers(0, 40),
+)
+def test_what_is_kept_is_the_newest_that_fits(known: dict[int, tuple[str, ...]], most: int, chars: int) -> None:
+    kept = newest_within(known, most=most, chars=chars, length=len)
+
+    every, left = ([(key, text) for key, same in each.items() for text in same] for each in (known, kept))
+    assert len(left) <= most
+    assert sum(len(text) for _, text in left) <= chars
+    if kept != known:
+        short = [(key, text) for key, text in every if len(text) <= chars // 4]
+        assert left == short[len(short) - len(left) :]

@@ -1,0 +1,195 @@
+"""Dates of a build are found out where they are all that differs, look after look."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.change import NO_MASK, NoiseMask, Observation, difference, significant, update_mask
+from crawler.core.http import Url, key_of
+from crawler.core.noise import NOTHING_VOLATILE, day_names, is_stamp, learn_stamps
+from crawler.core.noise.day_names import months_of
+from crawler.core.page import WHOLE, View
+from tests.core.pages import DAY, NOON, blocks, paragraph
+
+HOUR = timedelta(hours=1)
+WEEK = 7 * DAY
+LATE = timedelta(hours=3, minutes=7)
+DAYS_AGO = 3 * DAY  # then nothing beside the stamps takes the date for that of the look
+STAMP = "Generated at %Y-%m-%d %H:%M UTC"
+PAGE = "<main><h1>About stones</h1><p>{more}Much is to be said of them.</p></main><footer><p>{stamp}</p></footer>"
+
+
+def told(
+    stamps: Sequence[str], *, gap: timedelta = DAY, path: str = "a", mask: NoiseMask = NO_MASK, view: View = WHOLE
+) -> tuple[list[bool], NoiseMask]:
+    """Looks at one page, `gap` apart, each with its second fetch a moment later: which of them are told as a change."""
+    url = Url(f"https://example.com/{path}")
+    seen = [blocks(PAGE.format(more="", stamp=stamp), url=url, view=view) for stamp in stamps]
+    found = []
+    mask = update_mask(mask, Observation(key_of(url), seen[0], NOON))
+    for n in range(1, len(seen)):
+        then, now = NOON + (n - 1) * gap, NOON + n * gap
+        mask = update_mask(mask, Observation(key_of(url), seen[n], now, seen[n - 1], then, (seen[n],)))
+        left = significant(difference(seen[n - 1], seen[n], mask.volatile), mask, then=then, now=now)
+        found.append(bool(left))
+    return found, mask
+
+
+def written(
+    form: str, *, gap: timedelta, many: int = 6, late: timedelta = 3 * HOUR + timedelta(minutes=7)
+) -> list[str]:
+    """What a page says that is built `late` before each look."""
+    return [(NOON + n * gap - late).strftime(form) for n in range(many)]
+
+
+FORMS = [
+    STAMP,
+    "Generated on %d.%m.%Y, %H:%M:%S",
+    "Last build: %Y-%m-%dT%H:%M:%SZ",
+    "Page updated %B %d, %Y at %I:%M %p",
+    "Updated %d %b %Y",
+    "Stand: %d/%m/%Y %H:%M",
+    "build %Y%m%d%H%M",
+    "%Y年%m月%d日",
+    "Last change: %d. %m. %Y",
+    "rev %s",
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("gap", [DAY, 7 * DAY])
+def test_the_date_of_a_build_is_told_once_and_no_more_from_the_third_look_on(form: str, gap: timedelta) -> None:
+    found, _ = told(written(form, gap=gap), gap=gap)
+
+    assert found[1:] == [False] * 4
+
+
+def test_an_hourly_build_is_found_out_between_hourly_looks() -> None:
+    found, _ = told(written("Updated hourly: %Y-%m-%d %H:00", gap=HOUR, late=timedelta(minutes=10)), gap=HOUR)
+
+    assert found[1:] == [False] * 4
+
+
+def test_a_time_of_the_day_alone_takes_one_look_more() -> None:
+    found, _ = told(["Built at " + time for time in ("08:12", "09:47", "07:31", "11:05", "10:22")])
+
+    assert found == [True, True, False, False]
+
+
+def test_what_one_page_has_shown_holds_for_others_at_their_second_look() -> None:
+    stamps = written(STAMP, gap=WEEK, late=DAYS_AGO)
+    _, mask = told(stamps[:3], gap=WEEK, path="a")
+
+    assert told(stamps[:2], gap=WEEK, path="b", mask=mask)[0] == [False]
+
+
+NEVER = {
+    "a price": ["Price 19.90", "Price 20.90", "Price 21.90", "Price 22.90", "Price 23.90"],
+    "a large price": [f"Now {n:,} EUR" for n in (12000, 12500, 13000, 13500, 14000, 14500, 15000, 15500, 16000)],
+    "a price with a sign": [f"€ {n:,}" for n in (12000, 12500, 13000, 13500, 14000, 14500, 15000, 15500, 16000)],
+    "a version": ["Version 2.11.3", "Version 2.11.4", "Version 2.12.0", "Version 3.0.0", "Version 3.0.1"],
+    "a dotted version like a date": [f"Release {d}.11.26" for d in (1, 2, 3, 4, 5)],
+    "a date to come": [(NOON + (n * 8 + 20) * DAY).strftime("Next concert: %d %B %Y") for n in range(5)],
+    "a date long past": [(NOON - (100 - n) * DAY).strftime("Founded on %d %B %Y") for n in range(5)],
+    "a price in words": [f"It now costs {10_000 + 137 * n} crowns" for n in range(9)],
+    "a stock": ["In stock: 14", "In stock: 13", "In stock: 11", "In stock: 9", "In stock: 8"],
+    "a number that falls, too": [f"Index {n}" for n in (17432, 17450, 17301, 17350, 17420, 17333, 17400, 17420, 17211)],
+    "words": ["In stock", "Sold out", "On its way", "In stock again", "Gone"],
+}
+
+
+@pytest.mark.parametrize("stamps", NEVER.values(), ids=NEVER)
+def test_what_is_news_is_told_each_time(stamps: Sequence[str]) -> None:
+    found, _ = told(stamps)
+
+    assert all(found)
+
+
+def test_a_date_that_does_not_fit_once_takes_many_more_looks() -> None:
+    stamps = written(STAMP, gap=WEEK, late=DAYS_AGO, many=9)
+    stamps[3] = "Generated at 2027-01-01 00:00 UTC"
+    found, _ = told(stamps, gap=WEEK)
+
+    assert found == [True, False, *[True] * 6]  # it did not fit twice: as it came, and as it went
+
+
+def test_a_stamp_beside_other_news_is_no_proof_and_hides_no_news() -> None:
+    url = Url("https://example.com/a")
+    mask, stamps = NO_MASK, written(STAMP, gap=WEEK, late=DAYS_AGO)
+    pages = [blocks(PAGE.format(more=f"{'x' * n} was found. ", stamp=stamp), url=url) for n, stamp in enumerate(stamps)]
+    for n in range(1, len(pages)):
+        then, now = NOON + (n - 1) * WEEK, NOON + n * WEEK
+        mask = update_mask(mask, Observation(key_of(url), pages[n], now, pages[n - 1], then, (pages[n],)))
+        left = significant(difference(pages[n - 1], pages[n], mask.volatile), mask, then=then, now=now)
+        assert len(left.replaced) == 2
+
+    assert not mask.volatile.stamps
+
+
+def test_a_stamp_that_its_user_watches_is_told_each_time() -> None:
+    found, _ = told(written(STAMP, gap=WEEK, late=DAYS_AGO), gap=WEEK, view=View(watch=("footer",)))
+
+    assert all(found)
+
+
+def test_a_date_beside_a_number_that_counts_the_days_is_found_out_as_well() -> None:
+    stamps = [
+        f"By Anne, {200 + 7 * n} days on the net, built {stamp}"
+        for n, stamp in enumerate(written("%d %B %Y", gap=WEEK))
+    ]
+    found, _ = told(stamps, gap=WEEK)
+
+    assert found[1:] == [False] * 4
+
+
+def test_a_price_beside_a_date_that_fits_is_told_each_time() -> None:
+    stamps = [f"Now {20 + 3 * n} EUR, as of {stamp}" for n, stamp in enumerate(written("%d %B %Y", gap=WEEK))]
+    found, _ = told(stamps, gap=WEEK)
+
+    assert all(found)
+
+
+@pytest.mark.parametrize(
+    ("said", "months"),
+    [("Okt.", {10}), ("févr", {2}), ("jui", {6, 7}), ("марта", {3}), ("Mai", {5}), ("stone", set()), ("in", set())],
+)
+def test_months_are_known_in_many_languages_in_full_and_cut_off(said: str, months: set[int]) -> None:
+    assert months_of(said) == months
+
+
+def test_a_date_of_another_language_without_a_year_is_found_out() -> None:
+    days = ["samedi 28 février", "samedi 7 mars", "samedi 14 mars", "samedi 21 mars", "samedi 28 mars"]
+    found, _ = told([f"Un article du {day}" for day in days], gap=WEEK)
+
+    assert found == [True, False, False, False]
+
+
+def test_every_language_has_twelve_months() -> None:
+    assert all(len(line.split()) == 12 for line in day_names._MONTHS.strip().split("\n"))
+
+
+# In other digits, too, which Python reads as numbers.
+ODD = (
+    "9" * 5000,
+    "20\uff12\uff16",
+    "\u0663",
+    "\u00b2",
+    "2026-13-45",
+    "0000-01-01",
+    "99:99",
+    "1999999999999",
+    "am",
+    "2026",
+    "7",
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(ODD), st.sampled_from(ODD)), min_size=1, max_size=6))
+def test_whatever_strangers_write_is_read_without_an_error(pairs: list[tuple[str, str]]) -> None:
+    before, after = (paragraph(" ".join(words)) for words in zip(*pairs, strict=True))
+    known = learn_stamps(NOTHING_VOLATILE, [(before, after)], then=NOON, now=NOON + DAY)
+
+    assert not is_stamp(known, before, after, then=NOON, now=NOON + DAY)  # one look proves nothing
