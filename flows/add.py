@@ -8,7 +8,7 @@ from prefect.states import Completed
 
 from crawler.cli.actions.domains.register import register_all
 from crawler.errors import BadInput
-from crawler.local.stack import crawl_database
+from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store.database import open_database
 from flows.choices import tell_forms

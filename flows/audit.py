@@ -9,9 +9,9 @@ from prefect.events import emit_event
 from prefect.runtime import flow_run
 
 from crawler.core.freshness import Agreement
-from crawler.local.stack import crawl_database
 from crawler.planner import DomainAudit, audit_domains, findings
 from crawler.register import domain_named
+from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store.database import open_database
 from flows.ending import says_why

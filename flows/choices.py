@@ -2,7 +2,7 @@
 
 from prefect.client.orchestration import get_client
 
-from crawler.local.prefect.api import offer_domains
+from crawler.runtime.prefect.api import offer_domains
 from crawler.store.database import Database
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from prefect import State, flow
 from prefect.states import Completed
 
-from crawler.local.stack import crawl_database
+from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store import subscriptions
 from crawler.store.database import open_database

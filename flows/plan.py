@@ -9,10 +9,10 @@ from prefect.events import emit_event
 
 from crawler.cli.values import shown_bytes
 from crawler.core.domain import Domain
-from crawler.local.stack import crawl_database
 from crawler.planner import Planned, TrafficFinding, plan_domains, traffic_findings
 from crawler.prune import keep_quota
 from crawler.register import domain_named
+from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store import record, report
 from crawler.store.database import Database, open_database

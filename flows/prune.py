@@ -7,10 +7,10 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
 from crawler.cli.values import shown_bytes
-from crawler.local.stack import crawl_database
 from crawler.prune import Pruned
 from crawler.prune import prune as prune_domains
 from crawler.register import domain_named
+from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store import domains, retention
 from crawler.store.database import open_database

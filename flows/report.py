@@ -9,10 +9,10 @@ from prefect.runtime import flow_run
 
 from crawler.cli.values import shown_bytes
 from crawler.core.domain import Domain
-from crawler.local.pages import pages_origin
-from crawler.local.private import private_folder
-from crawler.local.stack import crawl_database
 from crawler.register import domain_named
+from crawler.runtime.pages import pages_origin
+from crawler.runtime.private import private_folder
+from crawler.runtime.stack import crawl_database
 from crawler.serve import write_pages
 from crawler.settings import settings
 from crawler.store import domains, report

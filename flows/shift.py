@@ -24,9 +24,9 @@ from crawler.engine import (
     settle_memory,
 )
 from crawler.errors import BadInput, StoreUnavailable
-from crawler.local.pages import pages_origin
-from crawler.local.secrets import secrets_of
-from crawler.metrics.counted import counted_into
+from crawler.runtime.metrics.counted import counted_into
+from crawler.runtime.pages import pages_origin
+from crawler.runtime.secrets import secrets_of
 from crawler.settings import Settings
 from crawler.store import report
 from crawler.store.database import Database

@@ -7,11 +7,11 @@ from prefect.artifacts import acreate_markdown_artifact
 
 from crawler.cli.values import counted
 from crawler.clock import Clock
-from crawler.local.keys.entrance import command_seal
-from crawler.local.pages import pages_origin
-from crawler.local.secrets import secrets_of
 from crawler.notify import Delivered, deliver, open_context
 from crawler.plugins import load
+from crawler.runtime.keys.entrance import command_seal
+from crawler.runtime.pages import pages_origin
+from crawler.runtime.secrets import secrets_of
 from crawler.settings import Settings
 from crawler.store import subscriptions
 from crawler.store.database import Database

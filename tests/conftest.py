@@ -13,8 +13,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from crawler.local.machine import held, held_if_free, process
-from crawler.local.postgres.cluster import ensure_postgres
+from crawler.runtime.machine import held, held_if_free, process
+from crawler.runtime.postgres.cluster import ensure_postgres
 from crawler.store.database import upgrade
 from tests.databases import TestDatabases, empty_database, execute, with_database
 from tests.watchdog import PYTESTS, RUN, end_run

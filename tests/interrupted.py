@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from threading import Event
 
-from crawler.local.postgres.cluster import ensure_postgres
+from crawler.runtime.postgres.cluster import ensure_postgres
 from tests.watchdog import RUN
 
 BEGUN = "TEST_BEGUN"  # in the environment: a file that says who was started

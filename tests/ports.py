@@ -8,7 +8,7 @@ import os
 import zlib
 from collections import Counter
 
-from crawler.local.machine import port_is_free
+from crawler.runtime.machine import port_is_free
 
 RANGE = range(12_000, 19_000)  # beside those of local stacks, below those that the system gives to clients
 _taken: Counter[str] = Counter()

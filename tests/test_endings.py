@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.local.machine import process
+from crawler.runtime.machine import process
 from tests.interrupted import BEGUN
 from tests.patience import until
 from tests.watchdog import processes_of

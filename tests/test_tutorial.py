@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from crawler.local.machine import free_port
+from crawler.runtime.machine import free_port
 from tests.patience import PATIENCE_S, SLOW
 
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"

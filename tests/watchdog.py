@@ -18,8 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from crawler.local.children import tell, wait_for_end
-from crawler.local.machine import Process, process
+from crawler.runtime.children import tell, wait_for_end
+from crawler.runtime.machine import Process, process
 
 # The run's folder, in the environment of all that the run starts. No RECRAWL_ in front: some tests take those away.
 RUN = "TEST_RUN_FOLDER"

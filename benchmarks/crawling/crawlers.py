@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.harness.command import succeeded
 from benchmarks.harness.database import empty, migrated
-from crawler.local.postgres.cluster import Cluster
+from crawler.runtime.postgres.cluster import Cluster
 
 RECRAWL = str(Path(sys.executable).with_name("recrawl"))
 RIVALS = "benchmarks.crawling.rivals"

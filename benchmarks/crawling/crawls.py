@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.crawling.crawlers import Crawler, Place
 from benchmarks.harness.command import cpu_of_tree, succeeded
 from benchmarks.harness.nginx import Nginx, folder_site, serving
-from crawler.local.postgres.cluster import Cluster
+from crawler.runtime.postgres.cluster import Cluster
 from tests.engine.corpus import linked_pages
 
 ANSWERED = {200, 304}

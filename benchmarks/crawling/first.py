@@ -21,7 +21,7 @@ from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
 from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import write_figures
-from crawler.local.postgres.cluster import borrowed_postgres
+from crawler.runtime.postgres.cluster import borrowed_postgres
 from tests.engine.corpus import fetch
 
 CRAWLERS = {each.name: each for each in (RECRAWLER, SCRAPY, SCRAPY_POSTGRES, CRAWLEE)}

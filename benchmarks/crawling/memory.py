@@ -19,7 +19,7 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.nginx import serving
 from benchmarks.harness.table import table
 from benchmarks.harness.virtual_site import MOST_DEPTH, pages_of, virtual_site
-from crawler.local.postgres.cluster import borrowed_postgres
+from crawler.runtime.postgres.cluster import borrowed_postgres
 
 HEAD = ("pages so far", "most MB of all processes", "MB at the end")
 BAR_MB = 300.0

@@ -25,9 +25,9 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.nginx import folder_site, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
-from crawler.local.environment import client_environment
-from crawler.local.postgres.cluster import Cluster, borrowed_postgres, running_postgres
-from crawler.local.stack import Stack, down, up
+from crawler.runtime.environment import client_environment
+from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres, running_postgres
+from crawler.runtime.stack import Stack, down, up
 from crawler.settings import Settings
 
 FLOW = "import asyncio\nfrom flows.crawl import crawl\nasyncio.run(crawl())"

@@ -21,7 +21,7 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.nginx import Nginx, folder_site, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
-from crawler.local.postgres.cluster import Cluster, borrowed_postgres
+from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
 from tests.engine.corpus import fetch
 
 HEAD = ("processes", "pages", "pages/s", "times one", "CPU ms/page", "Postgres CPU ms/page", "peak MB")

@@ -25,7 +25,7 @@ from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
 from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import write_figures
-from crawler.local.postgres.cluster import Cluster, borrowed_postgres
+from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
 from tests.engine.corpus import copied, fetch, file_of
 
 CRAWLERS = (RECRAWLER, SCRAPY_CACHE)

@@ -31,8 +31,8 @@ from benchmarks.feed import consumer, writer
 from benchmarks.harness.database import HOME, migrated
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
-from crawler.local.postgres.binaries import installed
-from crawler.local.postgres.cluster import borrowed_postgres
+from crawler.runtime.postgres.binaries import installed
+from crawler.runtime.postgres.cluster import borrowed_postgres
 from crawler.store import domains, report
 from crawler.store.database import open_database
 

@@ -32,10 +32,10 @@ from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.database import HOME, empty
 from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
-from crawler.local.environment import Api
-from crawler.local.machine import free_port
-from crawler.local.postgres.cluster import Cluster, borrowed_postgres
-from crawler.service.notes import tag_file
+from crawler.runtime.environment import Api
+from crawler.runtime.machine import free_port
+from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
+from crawler.runtime.service.notes import tag_file
 from tests.flows.stage import ask, change, start_run
 
 AUTH = "recrawl:of-the-benchmark"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crawler.local.postgres.cluster import Cluster, borrowed_postgres
+from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
 from crawler.store.database import upgrade
 
 HOME = Path(__file__).parents[2] / ".cache" / "bench"  # where the Postgres of benchmarks lives

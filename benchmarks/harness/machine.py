@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.harness.nginx import find_nginx
-from crawler.local.postgres.cluster import Cluster
+from crawler.runtime.postgres.cluster import Cluster
 
 
 def pin_to_one_core() -> None:

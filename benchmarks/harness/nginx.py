@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
-from crawler.local.machine import free_port
+from crawler.runtime.machine import free_port
 from tests.engine.corpus import CorpusError, unpacked
 
 PATIENCE_S = 30.0  # for its start and for its end; both take milliseconds

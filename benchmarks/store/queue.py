@@ -28,7 +28,7 @@ from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import write_figures
 from crawler.core.domain import Lease
 from crawler.engine import settle_memory
-from crawler.local.postgres.cluster import Cluster, borrowed_postgres
+from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
 from crawler.store.database import open_database
 from tests.engine.crawls import coins_missing
 

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from crawler.api.blocking import BlockingStore
 from crawler.api.store import Store
-from crawler.local.stack import crawl_database
+from crawler.runtime.stack import crawl_database
 from crawler.settings import Settings, settings
 from crawler.store.database import open_database
 

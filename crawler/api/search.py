@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crawler.core.domain import Domain
 from crawler.export import SearchHit, SqliteIndex, called, in_thread, require_words, search, sync
-from crawler.local.search_index import search_file
+from crawler.runtime.search_index import search_file
 from crawler.store import domains, report
 from crawler.store.database import Database
 

@@ -18,9 +18,9 @@ from crawler.core.http import PageKey
 from crawler.engine import CrawlLimits, ShiftResult, holder_name, open_resources, run_shift, settle_memory
 from crawler.errors import BadInput
 from crawler.export import SearchHit
-from crawler.local.secrets import secrets_of
 from crawler.plugins import load
 from crawler.register import authority_in, domain_named, require_not_before_last_visit
+from crawler.runtime.secrets import secrets_of
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from crawler.core.budget import opening
 from crawler.core.domain import Domain, DomainStatus
-from crawler.local.stack import is_without_worker
+from crawler.runtime.stack import is_without_worker
 from crawler.settings import Settings
 from crawler.store import claim, domains
 from crawler.store.database import Database

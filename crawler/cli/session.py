@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from crawler.cli.output import remark
 from crawler.errors import failure_in
-from crawler.local.stack import crawl_database
+from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store.database import Database, open_database
 

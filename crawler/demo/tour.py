@@ -14,9 +14,9 @@ from crawler.demo.outcome import DemoOutcome, outcome_of
 from crawler.demo.server import Remote, living_process
 from crawler.demo.site import make_site
 from crawler.errors import StackFailed
-from crawler.local.machine import port_is_free
-from crawler.local.prefect.runs import finish_run, start_run
-from crawler.local.stack import Stack, down, running_stack, up
+from crawler.runtime.machine import port_is_free
+from crawler.runtime.prefect.runs import finish_run, start_run
+from crawler.runtime.stack import Stack, down, running_stack, up
 from crawler.serve import write_pages
 from crawler.settings import Settings
 from crawler.store import domains

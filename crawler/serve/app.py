@@ -20,9 +20,9 @@ from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.engine import ParserPool, TryWay, give_back
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
-from crawler.local.keys.entrance import ENTRANCE
-from crawler.local.keys.feeds import FEED, FeedWanted, linked_path, may_read
 from crawler.register import domain_named, url_of
+from crawler.runtime.keys.entrance import ENTRANCE
+from crawler.runtime.keys.feeds import FEED, FeedWanted, linked_path, may_read
 from crawler.serve import actions
 from crawler.serve.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
 from crawler.serve.actions import Outcome

@@ -6,9 +6,9 @@ from datetime import datetime
 from hashlib import blake2b
 
 from crawler.cli.change_kinds import NEWS, kinds_named
-from crawler.local.keys.feeds import FeedWanted
 from crawler.notify import AtomScope, atom_feed
 from crawler.register import domain_named, url_prefix
+from crawler.runtime.keys.feeds import FeedWanted
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter

@@ -14,11 +14,11 @@ import uvicorn
 from crawler.cli.session import Interrupts, with_database
 from crawler.engine import ParserPool, settle_memory
 from crawler.errors import StackFailed
-from crawler.local.children import TAG
-from crawler.local.keys.entrance import ensure_key, entrance
-from crawler.local.own_address import NAMES
-from crawler.local.pages import USUAL_PORT, noted_as_serving
 from crawler.plugins import load
+from crawler.runtime.children import TAG
+from crawler.runtime.keys.entrance import ensure_key, entrance
+from crawler.runtime.own_address import NAMES
+from crawler.runtime.pages import USUAL_PORT, noted_as_serving
 from crawler.serve.access import Doorkeeper
 from crawler.serve.app import PageServer, application
 from crawler.serve.connections import BACKLOG, BoundedConnection
@@ -87,7 +87,7 @@ def metrics_told(settings: Settings, db: Database, home: Path) -> Iterator[None]
     if settings.metrics_port is None:
         yield
         return
-    from crawler.metrics.served import pages_metrics  # noqa: PLC0415  3 MB, which few ask for
+    from crawler.runtime.metrics.served import pages_metrics  # noqa: PLC0415  3 MB, which few ask for
 
     with pages_metrics(settings, db, home, stack=os.environ.get(TAG)):
         yield

@@ -16,8 +16,8 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, path_and_query
 from crawler.engine import CrawlLimits, LeaseResult, ShiftHooks, open_resources, run_shift
 from crawler.engine.resources import CrawlResources
-from crawler.local.postgres.cluster import borrowed_postgres, ensure_postgres
 from crawler.planner import plan_domains
+from crawler.runtime.postgres.cluster import borrowed_postgres, ensure_postgres
 from crawler.settings import Settings
 from crawler.store import domains, record, report
 from crawler.store.database import Database

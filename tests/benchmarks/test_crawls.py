@@ -20,7 +20,7 @@ from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError, answers, find_nginx, folder_site, on_a_leash, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.virtual_site import pages_of, virtual_site
-from crawler.local.postgres.cluster import Cluster, borrowed_postgres
+from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
 from tests.patience import SLOW, until
 
 WALK = """

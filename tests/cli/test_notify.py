@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from crawler.local.children import end, start
-from crawler.local.parts import worker_note
-from crawler.local.private import private_folder
+from crawler.runtime.children import end, start
+from crawler.runtime.parts import worker_note
+from crawler.runtime.private import private_folder
 from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.patience import PATIENCE_S
 

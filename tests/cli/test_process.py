@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from crawler.local.postgres.cluster import running_postgres
+from crawler.runtime.postgres.cluster import running_postgres
 from crawler.store.database import upgrade
 from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.databases import execute

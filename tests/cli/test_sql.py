@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from crawler.cli.csv_output import csv_cell
-from crawler.local.postgres.psql import psql_program, without_password
+from crawler.runtime.postgres.psql import psql_program, without_password
 from tests.cli.conftest import Answer, Recrawl, Site, command
 from tests.databases import execute
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crawler.local.postgres.psql import without_password
+from crawler.runtime.postgres.psql import without_password
 from tests.cli.conftest import RECRAWL, environ
 
 SYSTEMD = Path(__file__).parents[2] / "deployments" / "systemd"

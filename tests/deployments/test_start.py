@@ -15,8 +15,8 @@ import psycopg
 import pytest
 import yaml
 
-from crawler.local.postgres.cluster import Cluster, ensure_postgres
-from crawler.local.postgres.psql import psql_program
+from crawler.runtime.postgres.cluster import Cluster, ensure_postgres
+from crawler.runtime.postgres.psql import psql_program
 from tests.cli.conftest import command
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments"

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
-from crawler.local.machine import held
+from crawler.runtime.machine import held
 
 CACHE = Path(__file__).parent.parent.parent / ".cache" / "corpus"
 PATIENCE_S = 100.0  # for one call of apt

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from crawler.core.domain import Domain
-from crawler.local.postgres.cluster import Cluster, ensure_postgres
+from crawler.runtime.postgres.cluster import Cluster, ensure_postgres
 from crawler.store.database import Database, open_database, upgrade
 from tests.engine.crawls import RECRAWL, START, answered, answering, coins_missing, crawl, environ, register, rows
 from tests.patience import PATIENCE_S

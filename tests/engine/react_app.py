@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.local.machine import held
+from crawler.runtime.machine import held
 from tests.engine.corpus import CACHE
 
 SOURCES = Path(__file__).parent / "react_app"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.local.postgres.cluster import running_postgres
+from crawler.runtime.postgres.cluster import running_postgres
 from crawler.store.database import open_database
 from tests.engine.crawls import START
 from tests.engine.disturbed import Disturbed, disturbed_crawl

@@ -21,9 +21,9 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, key_of
 from crawler.demo.server import Remote, living_process
-from crawler.local.children import tagged
-from crawler.local.parts import stack_tag
-from crawler.local.stack import Stack, down, up
+from crawler.runtime.children import tagged
+from crawler.runtime.parts import stack_tag
+from crawler.runtime.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database, open_database

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from crawler.fetch.browser import BrowserMissing, find_browser
-from crawler.local.stack import Stack, down, pages_in_use, up
+from crawler.runtime.stack import Stack, down, pages_in_use, up
 from crawler.settings import Settings
 from tests.patience import PATIENCE_S, SLOW, until
 

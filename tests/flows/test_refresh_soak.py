@@ -14,7 +14,7 @@ import pytest
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.demo.server import living_process
-from crawler.local.stack import Stack, down, up
+from crawler.runtime.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database

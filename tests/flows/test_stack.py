@@ -25,17 +25,17 @@ import pytest
 from pydantic import SecretStr
 
 from crawler.errors import StackFailed
-from crawler.local import machine
-from crawler.local.children import noted, tagged
-from crawler.local.environment import Api
-from crawler.local.keys.auth import known_auth, proves_itself
-from crawler.local.keys.entrance import ensure_key
-from crawler.local.machine import free_port, port_is_free
-from crawler.local.own_address import own_origins
-from crawler.local.parts import pages_note, port_of, server_note, stack_tag
-from crawler.local.postgres.cluster import running_postgres
-from crawler.local.private import write_private
-from crawler.local.stack import Stack, crawl_database, down, pages_in_use, running_stack, server_in_use, status, up
+from crawler.runtime import machine
+from crawler.runtime.children import noted, tagged
+from crawler.runtime.environment import Api
+from crawler.runtime.keys.auth import known_auth, proves_itself
+from crawler.runtime.keys.entrance import ensure_key
+from crawler.runtime.machine import free_port, port_is_free
+from crawler.runtime.own_address import own_origins
+from crawler.runtime.parts import pages_note, port_of, server_note, stack_tag
+from crawler.runtime.postgres.cluster import running_postgres
+from crawler.runtime.private import write_private
+from crawler.runtime.stack import Stack, crawl_database, down, pages_in_use, running_stack, server_in_use, status, up
 from crawler.settings import Settings
 from tests.flows.stage import (
     ENDED,
@@ -436,7 +436,7 @@ def test_down_ends_runs_properly_and_leaves_nothing(stack: Stack, tmp_path: Path
 def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
     down(settings_of(home), report=print)
     command = (
-        "import sys, pathlib; from crawler.settings import Settings; from crawler.local.stack import up\n"
+        "import sys, pathlib; from crawler.settings import Settings; from crawler.runtime.stack import up\n"
         "up(Settings(home=pathlib.Path(sys.argv[1])), report=lambda line: print(line, flush=True))"
     )
     starting = subprocess.Popen([sys.executable, "-c", command, home], stdout=subprocess.PIPE, text=True)
@@ -472,7 +472,7 @@ def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_nam
 
 def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_other_for_their_own() -> None:
     command = (
-        "import sys, pathlib; from crawler.settings import Settings; from crawler.local.stack import down, up\n"
+        "import sys, pathlib; from crawler.settings import Settings; from crawler.runtime.stack import down, up\n"
         "settings = Settings(home=pathlib.Path(sys.argv[1]), database_url=None, PREFECT_API_URL=None)\n"
         "print('UP', up(settings, report=print).api_url, flush=True); input(); down(settings, report=print)"
     )

@@ -20,10 +20,10 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.demo.server import living_process
-from crawler.local.children import tagged
-from crawler.local.parts import stack_tag
-from crawler.local.postgres.cluster import running_postgres
-from crawler.local.stack import Stack, down, up
+from crawler.runtime.children import tagged
+from crawler.runtime.parts import stack_tag
+from crawler.runtime.postgres.cluster import running_postgres
+from crawler.runtime.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database, open_database

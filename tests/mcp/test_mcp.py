@@ -15,8 +15,8 @@ from mcp.types import CallToolResult, TextContent
 
 from crawler.errors import CrawlerError
 from crawler.export import SqliteIndex
-from crawler.local.search_index import search_file
 from crawler.mcp.server import Tools
+from crawler.runtime.search_index import search_file
 from crawler.store.database import open_database
 from tests.cli.conftest import RECRAWL, environ, forget
 from tests.engine.crawls import command, register

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from crawler.core.http import parse_reference
-from crawler.local.children import end, start
-from crawler.local.parts import worker_note
-from crawler.local.private import private_folder
-from crawler.local.secrets import lacking_in_worker, secrets_of
+from crawler.runtime.children import end, start
+from crawler.runtime.parts import worker_note
+from crawler.runtime.private import private_folder
+from crawler.runtime.secrets import lacking_in_worker, secrets_of
 from crawler.settings import Settings
 from crawler.store import subscriptions
 from crawler.store.database import Database

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.local.keys.entrance import Signer, ensure_key, entrance, key_file
+from crawler.runtime.keys.entrance import Signer, ensure_key, entrance, key_file
 from crawler.serve.access import CODE_LASTS, SESSION_LASTS, Doorkeeper
 from tests.cli.conftest import Recrawl, Site
 from tests.serve.conftest import WORD, Visitor

@@ -3,7 +3,7 @@
 import pytest
 
 from crawler.errors import CrawlerError
-from crawler.local.stack import crawl_database
+from crawler.runtime.stack import crawl_database
 from crawler.settings import Settings
 from crawler.store.database import Schema, prepare, schema_of, upgrade
 from tests.databases import execute

@@ -41,7 +41,7 @@ def upgrade(
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade --partitions 16
     """
     from crawler.cli.output import print_json, say
-    from crawler.local.stack import crawl_database
+    from crawler.runtime.stack import crawl_database
     from crawler.settings import settings
     from crawler.store import database
 
@@ -75,7 +75,7 @@ def check(as_json: Json = False) -> int:
     """
     from crawler.cli.output import print_json, say
     from crawler.cli.session import with_database
-    from crawler.local.stack import require_database
+    from crawler.runtime.stack import require_database
     from crawler.settings import settings
     from crawler.store import report
 

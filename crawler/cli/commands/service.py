@@ -27,7 +27,7 @@ def deploy(
         recrawl deploy --upgrade
     """
     from crawler.cli.output import print_json, remark, say
-    from crawler.service.deploy import deploy
+    from crawler.runtime.service.deploy import deploy
     from crawler.settings import settings
 
     registered = deploy(settings(), may_upgrade=upgrade, patience_seconds=wait, report=remark)
@@ -62,7 +62,7 @@ def server(
         recrawl server --host 0.0.0.0 --address https://prefect.example.com
     """
     from crawler.cli.output import remark
-    from crawler.service.prefect import serve_prefect
+    from crawler.runtime.service.prefect import serve_prefect
     from crawler.settings import settings
 
     serve_prefect(settings(), host=host, port=port, address=address, report=remark)
@@ -88,7 +88,7 @@ def worker(
 
     from crawler.cli.output import remark
     from crawler.plugins import load
-    from crawler.service.worker import work
+    from crawler.runtime.service.worker import work
     from crawler.settings import settings
 
     load(settings().plugins)  # every run would fail of what is wrong with one
@@ -110,7 +110,7 @@ def health(
         recrawl health --alive
     """
     from crawler.cli.output import print_json, show
-    from crawler.service.health import health
+    from crawler.runtime.service.health import health
     from crawler.settings import settings
 
     found = health(settings(), alive_only=alive)

@@ -13,8 +13,8 @@ def up(as_json: Json = False) -> int:
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
     from crawler.cli.output import print_json, remark, say
-    from crawler.local import stack
     from crawler.plugins import load
+    from crawler.runtime import stack
     from crawler.settings import settings
 
     load(settings().plugins)  # every run would fail of what is wrong with one
@@ -39,7 +39,7 @@ def down(as_json: Json = False) -> int:
         recrawl down
     """
     from crawler.cli.output import print_json, remark, say
-    from crawler.local import stack
+    from crawler.runtime import stack
     from crawler.settings import settings
 
     stopped = stack.down(settings(), report=remark)
@@ -60,7 +60,7 @@ def ui(as_json: Json = False) -> int:
     """
     from crawler.cli.output import print_json, remark, say
     from crawler.errors import StackFailed
-    from crawler.local import stack
+    from crawler.runtime import stack
     from crawler.settings import settings
 
     pages = stack.pages_in_use(settings())
@@ -96,7 +96,7 @@ def status(as_json: Json = False) -> int:
     from crawler.cli.output import print_json, say, show, show_facts
     from crawler.cli.session import with_database
     from crawler.cli.waiting import waiting_lines
-    from crawler.local import stack
+    from crawler.runtime import stack
     from crawler.settings import settings
 
     parts = stack.status(settings())

@@ -10,8 +10,8 @@ from typing import Any
 from crawler.cli.which_page import changes_of, page_named
 from crawler.core.http import PageKey
 from crawler.export import SearchHit, is_searchable, require_words, search
-from crawler.local.search_index import search_file
 from crawler.register import domain_named
+from crawler.runtime.search_index import search_file
 from crawler.serve.api import parameters as given
 from crawler.serve.api.parameters import QueryParameter
 from crawler.serve.api.problems import Problem

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from crawler.cli.output import json_text
 from crawler.errors import BadInput, CrawlerError, CursorTooOld, StoreUnavailable
-from crawler.local.keys.api_tokens import token_shown
+from crawler.runtime.keys.api_tokens import token_shown
 from crawler.serve.api.endpoints import ENDPOINTS, ROOT, Asked, Endpoint, ListedItems
 from crawler.serve.api.limits import STRANGERS, RateLimit
 from crawler.serve.api.openapi import document

@@ -9,8 +9,8 @@ from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
-from crawler.local.environment import Api
-from crawler.local.parts import GREETING
+from crawler.runtime.environment import Api
+from crawler.runtime.parts import GREETING
 from tests.patience import PATIENCE_S, until
 
 STAGE = Path(__file__).parent / "deployments" / "prefect.yaml"

@@ -17,8 +17,8 @@ from openapi_spec_validator import validate
 
 from crawler.errors import BadInput
 from crawler.export import is_searchable, search
-from crawler.local.keys.api_tokens import make_token, revoke_token, token_shown, tokens_of
-from crawler.local.search_index import search_file
+from crawler.runtime.keys.api_tokens import make_token, revoke_token, token_shown, tokens_of
+from crawler.runtime.search_index import search_file
 from crawler.serve.api.limits import RateLimit
 from crawler.serve.search_index import IndexKeeper
 from tests.cli.conftest import Recrawl, Site

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from benchmarks.feed.trial import name_of, one_round
-from crawler.local.postgres.binaries import installed
+from crawler.runtime.postgres.binaries import installed
 
 ROUNDS = int(os.environ.get("RECRAWL_FEED_ROUNDS", "1"))
 HAS_DUMP = bool(installed()) and (installed()[0].bin / "pg_dump").exists()

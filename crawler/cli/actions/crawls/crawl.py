@@ -32,9 +32,9 @@ from crawler.engine import (
     settle_memory,
 )
 from crawler.errors import BadInput
-from crawler.local.secrets import secrets_of
 from crawler.plugins import load, require_policy
 from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
+from crawler.runtime.secrets import secrets_of
 from crawler.settings import Settings, settings
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database

@@ -11,8 +11,8 @@ from crawler.cli.values import counted, shown_instant
 from crawler.cli.waiting import format_wait
 from crawler.core.domain import Domain
 from crawler.core.http import Url, path_and_query
-from crawler.local.stack import running_stack
 from crawler.register import domain_named, require_not_before_last_visit, url_of, url_prefix
+from crawler.runtime.stack import running_stack
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -69,7 +69,7 @@ def start_run(asked: RefreshAsked) -> str | None:
     stack = running_stack(settings())
     if stack is None:
         return None
-    from crawler.local.prefect.runs import start_recrawl
+    from crawler.runtime.prefect.runs import start_recrawl
 
     return start_recrawl(stack, domain=asked.domain.authority, prefix=asked.prefix)
 

@@ -8,10 +8,10 @@ from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_instant
 from crawler.cli.which_page import page_named
-from crawler.local.keys.feeds import FeedAddress, FeedWanted, address_named, addresses_of, revoke_address
-from crawler.local.keys.feeds import revoke_all_addresses as revoke_every
-from crawler.local.own_address import own_origins
-from crawler.local.pages import USUAL_PORT, pages_origin
+from crawler.runtime.keys.feeds import FeedAddress, FeedWanted, address_named, addresses_of, revoke_address
+from crawler.runtime.keys.feeds import revoke_all_addresses as revoke_every
+from crawler.runtime.own_address import own_origins
+from crawler.runtime.pages import USUAL_PORT, pages_origin
 from crawler.settings import settings
 from crawler.store.database import Database
 

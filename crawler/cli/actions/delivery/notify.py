@@ -23,10 +23,10 @@ from crawler.core.domain import Domain
 from crawler.core.http import parse_reference, pattern_of, refusals_of
 from crawler.core.page import View
 from crawler.errors import BadInput
-from crawler.local.keys.entrance import command_seal
-from crawler.local.secrets import secret_of_variable
 from crawler.notify import checked_target, headline, keys_of, sealed_text
 from crawler.register import domain_named
+from crawler.runtime.keys.entrance import command_seal
+from crawler.runtime.secrets import secret_of_variable
 from crawler.settings import settings
 from crawler.store import report, subscriptions
 from crawler.store.database import Database

@@ -13,9 +13,6 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_when
 from crawler.clock import Clock
 from crawler.errors import BadInput, StoreUnavailable, failure_in
-from crawler.local.keys.entrance import command_seal
-from crawler.local.pages import pages_origin
-from crawler.local.secrets import secrets_of
 from crawler.notify import (
     Delivered,
     DeliveryContext,
@@ -27,6 +24,9 @@ from crawler.notify import (
     send_test,
 )
 from crawler.plugins import load
+from crawler.runtime.keys.entrance import command_seal
+from crawler.runtime.pages import pages_origin
+from crawler.runtime.secrets import secrets_of
 from crawler.settings import settings
 from crawler.store import report, subscriptions
 from crawler.store.database import Database

@@ -7,9 +7,9 @@ from crawler.cli.change_kinds import NEWS, WORDS
 from crawler.cli.output import remark, say, show_facts
 from crawler.cli.values import counted, shown_bytes, shown_when
 from crawler.core.http import SecretSource, parse_reference
-from crawler.local.keys.entrance import command_seal
-from crawler.local.secrets import lacking_in_worker
 from crawler.notify import may_run, not_run_here, sealed_text
+from crawler.runtime.keys.entrance import command_seal
+from crawler.runtime.secrets import lacking_in_worker
 from crawler.settings import settings
 from crawler.store.subscriptions import MOST_BYTES, DeadLetter, Subscription, SubscriptionWish
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.values import shown_instant
-from crawler.local.keys.api_tokens import ApiToken, make_token, revoke_token, tokens_of
+from crawler.runtime.keys.api_tokens import ApiToken, make_token, revoke_token, tokens_of
 from crawler.settings import settings
 
 

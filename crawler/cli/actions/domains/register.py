@@ -19,9 +19,9 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Fetched, authority_of
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
-from crawler.local.secrets import why_missing
 from crawler.plugins import require_policy
 from crawler.register import FoundDomain, RootProbe, charge, look_up, register, unasked, url_of
+from crawler.runtime.secrets import why_missing
 from crawler.settings import settings
 from crawler.store import claim, domains
 from crawler.store.database import Database

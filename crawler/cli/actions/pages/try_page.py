@@ -19,9 +19,9 @@ from crawler.core.http import Fetched, Unreached, Url
 from crawler.core.rendering import RenderChoice
 from crawler.engine import TryResult, TryWay, open_resources, try_page
 from crawler.errors import BadInput
-from crawler.local.secrets import secrets_of
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit, url_of
+from crawler.runtime.secrets import secrets_of
 from crawler.settings import settings
 from crawler.store.database import Database
 from crawler.store.report import target_of

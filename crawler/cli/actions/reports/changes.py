@@ -18,8 +18,8 @@ from crawler.cli.which_page import changes_of
 from crawler.core.change import diff_words, excerpt
 from crawler.core.freshness import template_of
 from crawler.errors import BadInput, StoreUnavailable
-from crawler.local.pages import pages_origin
 from crawler.register import domain_named, require_not_before_last_visit
+from crawler.runtime.pages import pages_origin
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -16,9 +16,9 @@ from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share,
 from crawler.cli.waiting import waiting_lines
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
-from crawler.local.stack import is_without_worker
 from crawler.plugins import is_policy
 from crawler.register import domain_named, require_not_before_last_visit
+from crawler.runtime.stack import is_without_worker
 from crawler.settings import settings
 from crawler.store import domains, learned, plan
 from crawler.store.database import Database

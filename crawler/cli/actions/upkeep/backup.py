@@ -6,9 +6,9 @@ from pathlib import Path
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.values import counted, shown_bytes
-from crawler.local.postgres.backup import dump as dump_database
-from crawler.local.postgres.backup import restored
-from crawler.local.stack import crawl_database, require_database
+from crawler.runtime.postgres.backup import dump as dump_database
+from crawler.runtime.postgres.backup import restored
+from crawler.runtime.stack import crawl_database, require_database
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import open_database

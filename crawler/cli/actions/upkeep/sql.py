@@ -16,8 +16,8 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.errors import BadInput, CrawlerError
 from crawler.export import shown_value
-from crawler.local.postgres.psql import run_psql
-from crawler.local.stack import crawl_database, known_database
+from crawler.runtime.postgres.psql import run_psql
+from crawler.runtime.stack import crawl_database, known_database
 from crawler.settings import settings
 from crawler.store import report
 from crawler.store.database import Database

@@ -1,0 +1,216 @@
+"""The embedded Postgres: one cluster in HOME/postgres/MAJOR, started when needed, running until it is stopped.
+
+Whoever comes second finds it running and uses it. Killed with -9, it recovers at the next start.
+"""
+
+import logging
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from crawler.errors import StackFailed
+from crawler.runtime.machine import held, held_if_free
+from crawler.runtime.postgres.account import account_of, is_formers, server_account
+from crawler.runtime.postgres.binaries import Binaries, choose
+from crawler.runtime.postgres.server import USER, launch, make_cluster, options, programs_of, serving, shut_down
+from crawler.runtime.private import private_folder
+
+ANSWER_SECONDS = 60  # one that is not there refuses at once
+WATCH_SECONDS = 1  # between two looks at whether it still runs
+
+log = logging.getLogger("recrawl.postgres")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A running Postgres, and what is needed to use it."""
+
+    home: Path
+    binaries: Binaries
+    port: int
+    pid: int
+    password: str = field(repr=False)
+
+    def url(self, database: str) -> str:
+        """Where any client connects to."""
+        return f"postgresql://{USER}:{quote(self.password)}@127.0.0.1:{self.port}/{database}"
+
+    def create_database(self, name: str, *, template: str = "template0") -> None:
+        """Make a database, as a copy of `template`, unless it is there."""
+        self._ask("createdb", f"--template={template}", name, unless="already exists")
+
+    def drop_database(self, name: str) -> None:
+        """Drop a database if it is there, whoever is connected."""
+        self._ask("dropdb", "--if-exists", "--force", name)
+
+    def answers(self) -> bool:
+        """Whether it takes connections; one that was killed an instant ago looks alive, but does not."""
+        at = ("--host=127.0.0.1", f"--port={self.port}", f"--timeout={ANSWER_SECONDS}", "--quiet")
+        return subprocess.run([self.binaries.bin / "pg_isready", *at], env={"LC_ALL": "C"}, check=False).returncode == 0
+
+    def stop(self) -> None:
+        """Stop it, whoever is connected; everything committed is kept. Does nothing where it does not run."""
+        with held(lock_file(self.home)):
+            if running(self.home) is not None:
+                self.shut_down()
+
+    def shut_down(self) -> None:
+        """Stop it, while the lock is held: as whoever it runs as."""
+        with programs_of(self.binaries, self.home, account_of(self.data)) as programs:
+            shut_down(programs)
+
+    @property
+    def data(self) -> Path:
+        """The folder that it works in."""
+        return self.home / "postgres" / str(self.binaries.major) / "data"
+
+    def _ask(self, program: str, *arguments: str, unless: str | None = None) -> None:
+        done = subprocess.run(
+            [self.binaries.bin / program, f"--port={self.port}", "--host=127.0.0.1", f"--username={USER}", *arguments],
+            env={"PGPASSWORD": self.password, "PGCONNECT_TIMEOUT": str(ANSWER_SECONDS), "LC_ALL": "C"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0 and (unless is None or unless not in done.stderr):
+            raise StackFailed(f"{program} failed in the embedded Postgres: {' '.join(done.stderr.split())}")
+
+
+def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
+    """The Postgres of `home`, made and started where it is not there yet; safe to call from many processes at once.
+
+    durable: False lets a crash of the machine lose everything, for tests.
+    Raises StackFailed where there is no program, no space, no port, data of another major version, or no right to it.
+    """
+    home = home.resolve()
+    private_folder(home, "postgres")
+    with held(lock_file(home)):
+        found = running(home)
+        if found is not None and is_formers(found.data):
+            found.shut_down()
+            found = None
+        return found or start(home, durable=durable)
+
+
+@contextmanager
+def borrowed_postgres(home: Path) -> Iterator[Cluster]:
+    """The Postgres of `home` for as long as the block runs; the last borrower stops it, unless it is to be kept.
+
+    Where it ends meanwhile (killed by hand, or by a system without memory) it is started again, on the same port.
+    """
+    try:
+        with held(users_file(home), shared=True):
+            cluster = ensure_postgres(home)
+            with restarting(cluster):
+                yield cluster
+    finally:
+        give_back(home)
+
+
+@contextmanager
+def restarting(cluster: Cluster) -> Iterator[None]:
+    """Start a server again that ends while the block runs. Programs wait on it, so this is a thread of its own."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(WATCH_SECONDS):
+            if serving(cluster.data) is not None:
+                continue
+            try:
+                started = ensure_postgres(cluster.home)
+            except StackFailed as error:  # as for want of space: perhaps there is some a moment later
+                log.warning("postgres.down", extra={"error": str(error)})
+            else:
+                log.warning("postgres.restarted", extra={"port": started.port})
+
+    watcher = threading.Thread(target=watch, name="postgres", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def keep_postgres(home: Path) -> Cluster:
+    """The Postgres of `home`, running until `release_postgres`."""
+    with held(users_file(home), shared=True):
+        cluster = ensure_postgres(home)
+        keep_mark(home).touch(mode=0o600)
+        return cluster
+
+
+def release_postgres(home: Path) -> bool:
+    """Keep it no longer; whether it is stopped now, or lives on until the last borrower is done."""
+    keep_mark(home).unlink(missing_ok=True)
+    return give_back(home)
+
+
+def give_back(home: Path) -> bool:
+    """Stop it if nobody uses it and it is not to be kept; whether it is stopped."""
+    with held_if_free(users_file(home)) as alone:
+        cluster = running_postgres(home)
+        if cluster is not None and alone and not keep_mark(home).exists():
+            cluster.stop()
+            return True
+        return cluster is None
+
+
+def users_file(home: Path) -> Path:
+    return private_folder(home.resolve(), "postgres") / "users"
+
+
+def keep_mark(home: Path) -> Path:
+    return home.resolve() / "postgres" / "keep"
+
+
+def running_postgres(home: Path) -> Cluster | None:
+    """The Postgres of `home`, if it is running."""
+    return running(home.resolve())
+
+
+def lock_file(home: Path) -> Path:
+    return home / "postgres" / "lock"
+
+
+def kept_major(home: Path) -> int | None:
+    """The major version of the data in `home`; None where there is none."""
+    majors = [int(found.parts[-3]) for found in home.glob("postgres/[1-9]*/data/PG_VERSION")]
+    return max(majors, default=None)
+
+
+def running(home: Path) -> Cluster | None:
+    major = kept_major(home)
+    if major is None:
+        return None
+    place = home / "postgres" / str(major)
+    try:
+        server = serving(place / "data")
+        if server is None or not server.is_ready:
+            return None
+        password = (place / "password").read_text(encoding="utf-8")
+    except PermissionError as error:
+        raise StackFailed(f"{place} belongs to another user: set RECRAWL_HOME to a folder of yours") from error
+    cluster = Cluster(home, choose(major, place), server.port, server.pid, password)
+    return cluster if cluster.answers() else None
+
+
+def start(home: Path, *, durable: bool) -> Cluster:
+    """Start the cluster of `home`, after making it where there is none. The lock is held."""
+    major = kept_major(home)
+    binaries = choose(major, home / "postgres" / str(major))
+    try:
+        with programs_of(binaries, home, server_account()) as programs:
+            if major is None:
+                make_cluster(programs)
+            launch(programs, options(durable=durable))
+    except OSError as error:
+        raise StackFailed(f"the embedded Postgres of {home} cannot be started: {error.strerror or error}") from error
+    started = running(home)
+    if started is None:
+        raise StackFailed(f"the embedded Postgres ended as soon as it had started: see {programs.log}")
+    return started

@@ -1,0 +1,331 @@
+"""What the stack asks of a Prefect server: its deployments and work pool, and an end for runs that are dead.
+
+Import this only after the variables of environment.py are set: prefect reads them when it is imported, here.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import yaml
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterExpectedStartTime,
+    FlowRunFilterId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    TaskRunFilter,
+    TaskRunFilterState,
+    TaskRunFilterStateType,
+    WorkPoolFilter,
+    WorkPoolFilterName,
+)
+from prefect.client.schemas.objects import ConcurrencyOptions, FlowRun, State, StateType, WorkerStatus
+from prefect.events.actions import ChangeFlowRunState
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
+from prefect.flows import Flow, load_flow_from_entrypoint
+from prefect.schedules import Schedule
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from prefect.states import Cancelled, Cancelling, Crashed
+from prefect.utilities.callables import parameter_schema
+from prefect.workers.process import ProcessWorker
+
+from crawler.runtime.environment import HEARTBEAT_SECONDS, Api
+from crawler.store import domains
+from crawler.store.database import Database
+
+POOL = "recrawl"
+COMMAND = "python -m prefect.engine"
+DOMAIN = "domain"  # the parameter of a flow that names one
+MOST_OFFERED = 500  # in a list of a form; beyond that nobody looks for a name in it
+ALIVE = [StateType.RUNNING, StateType.PENDING, StateType.CANCELLING]
+ZOMBIES = "recrawl: mark runs as crashed that have gone silent"
+# Three heartbeats and a little: a run whose machine is busy may miss one, even two.
+SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS + 30)
+ENDED = ("Completed", "Failed", "Cancelled", "Crashed", "Paused")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One entry of a prefect.yaml."""
+
+    name: str
+    entrypoint: str
+    description: str | None
+    tags: Sequence[str]
+    parameters: dict[str, Any]
+    schedules: Sequence[DeploymentScheduleCreate]
+    at_once: int | None
+    otherwise: ConcurrencyOptions | None
+    job_variables: dict[str, Any]
+
+
+@asynccontextmanager
+async def client_of(api: Api) -> AsyncIterator[PrefectClient]:
+    """A client of that server, whatever this process was set to before."""
+    with temporary_settings({PREFECT_API_URL: api.url, PREFECT_API_AUTH_STRING: api.auth}):
+        async with get_client() as client:
+            yield client
+
+
+async def secret_block(api: Api, name: str) -> str | None:
+    """The text in a Secret block; None where there is none of that name, or no text in it."""
+    async with client_of(api) as client:
+        try:
+            block = await client.read_block_document_by_name(name, "secret", include_secrets=True)
+        except ObjectNotFound:
+            return None
+    value = block.data.get("value")
+    return value if isinstance(value, str) else None
+
+
+async def ensure_deployments(api: Api, file: Path, *, is_ours: bool) -> int:
+    """See to the work pool, and to the deployments of a prefect.yaml; gives how many were new or different.
+
+    What is there already in this version is left alone, with the schedules that a user has paused or changed and the
+    runs that are waiting.  is_ours: the server is this home's own, and so is the pool.
+    """
+    version, automations = version_of(file), read_automations(file.with_name("automations.yaml"))
+    async with client_of(api) as client:
+        await ensure_pool(client, is_ours=is_ours)
+        for automation in (mark_zombies(), *automations):
+            await ensure_automation(client, automation)
+        known = {each.name: each.version for each in await client.read_deployments()}
+        different = [wanted for wanted in read_deployments(file) if known.get(wanted.name) != version]
+        for wanted in different:
+            await register_one(client, wanted, version=version)
+        return len(different)
+
+
+def version_of(file: Path) -> str:
+    """A name for what a prefect.yaml and the flows that it speaks of (FILE/../../flows) say now."""
+    digest = hashlib.sha256(file.read_bytes())
+    for source in sorted((file.parent.parent / "flows").glob("**/*.py")):
+        digest.update(hashlib.sha256(source.read_bytes()).digest())
+    return digest.hexdigest()[:12]
+
+
+def read_deployments(file: Path) -> list[Deployment]:
+    """The deployments that a prefect.yaml names."""
+    return [read_deployment(entry) for entry in yaml.safe_load(file.read_bytes())["deployments"]]
+
+
+def read_deployment(entry: dict[str, Any]) -> Deployment:
+    schedules = [Schedule(**schedule) for schedule in entry.get("schedules", ())]
+    limit = entry.get("concurrency_limit")
+    return Deployment(
+        name=entry["name"],
+        entrypoint=entry["entrypoint"],
+        description=entry.get("description"),
+        tags=entry.get("tags", ()),
+        parameters=entry.get("parameters", {}),
+        schedules=[DeploymentScheduleCreate.from_schedule(schedule) for schedule in schedules],
+        at_once=limit["limit"] if limit else None,
+        otherwise=ConcurrencyOptions(collision_strategy=limit["collision_strategy"]) if limit else None,
+        job_variables=entry["work_pool"].get("job_variables", {}),
+    )
+
+
+async def register_one(client: PrefectClient, wanted: Deployment, *, version: str) -> None:
+    """Make or replace one deployment.
+
+    Prefect's own deploy command does the same from the same file. Its functions are not used, since they note the
+    working directory as the place of the code, and every run would begin by copying all of that.
+    """
+    flow: Flow[Any, Any] = load_flow_from_entrypoint(wanted.entrypoint)
+    await client.create_deployment(
+        flow_id=await client.create_flow(flow),
+        name=wanted.name,
+        version=version,
+        description=wanted.description or flow.description,
+        entrypoint=wanted.entrypoint,
+        parameters=wanted.parameters,
+        parameter_openapi_schema=parameter_schema(flow).model_dump(exclude_unset=True),
+        enforce_parameter_schema=True,
+        schedules=list(wanted.schedules),
+        concurrency_limit=wanted.at_once,
+        concurrency_options=wanted.otherwise,
+        tags=list(wanted.tags),
+        work_pool_name=POOL,
+        job_variables=wanted.job_variables,
+        pull_steps=[],
+    )
+
+
+async def offer_domains(client: PrefectClient, db: Database) -> None:
+    """Let the forms that ask for a domain offer those that are registered, at most MOST_OFFERED of them, in order.
+
+    Whoever starts a run by the API may name one that was registered since; the run itself knows which there are.
+    """
+    offered = sorted(listed.domain.authority for listed in await domains.every(db))[:MOST_OFFERED]
+    for deployment in await client.read_deployments(
+        work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
+    ):
+        schema = deepcopy(deployment.parameter_openapi_schema)
+        asked = schema.get("properties", {}).get(DOMAIN) if schema else None
+        if schema is None or asked is None:
+            continue
+        blank = [] if DOMAIN in schema.get("required", ()) else [""]
+        asked.pop("enum", None)
+        if offered:
+            asked["enum"] = blank + offered
+        if schema != deployment.parameter_openapi_schema or deployment.enforce_parameter_schema:
+            update = DeploymentUpdate(parameter_openapi_schema=schema, enforce_parameter_schema=False)
+            await client.update_deployment(deployment.id, update)
+
+
+async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
+    """See to it that the pool is there, and that no run can choose the command that its worker starts for it.
+
+    is_ours: the server is this home's own; with another's, a pool in which somebody has named a command stays.
+    """
+    try:
+        pool = await client.read_work_pool(POOL)
+    except ObjectNotFound:
+        template = with_fixed_command(ProcessWorker.get_default_base_job_template())
+        # Another home's command may be quicker on a server that both use, and a retry finds what the first try made.
+        with suppress(ObjectAlreadyExists):
+            await client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
+        return
+    fixed = with_fixed_command(pool.base_job_template)
+    if fixed != pool.base_job_template and (is_ours or named_command(pool.base_job_template) in {None, COMMAND}):
+        await client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=fixed))
+
+
+def with_fixed_command(template: dict[str, Any]) -> dict[str, Any]:
+    """A pool's template in which the command is no variable: what a run says of it is not listened to."""
+    fixed = deepcopy(template)
+    # By default each run first prepares a workspace for code from elsewhere, which may even install things.
+    fixed.setdefault("job_configuration", {})["command"] = COMMAND
+    fixed.get("variables", {}).get("properties", {}).pop("command", None)
+    return fixed
+
+
+def named_command(template: dict[str, Any]) -> str | None:
+    """The command that a pool's runs are started with where they do not choose one; None: Prefect's own way."""
+    given = template.get("job_configuration", {}).get("command")
+    variable: dict[str, Any] = template.get("variables", {}).get("properties", {}).get("command", {})
+    is_variable = isinstance(given, str) and given.strip("{} ") == "command"
+    found = variable.get("default") if is_variable else given
+    return str(found) if found is not None else None
+
+
+def mark_zombies() -> AutomationCore:
+    """The automation by which a run that is gone, with nobody left to say so, does not stay Running for ever."""
+    heartbeat = "prefect.flow-run.heartbeat"
+    return AutomationCore(
+        name=ZOMBIES,
+        trigger=EventTrigger(
+            after={heartbeat},
+            expect={heartbeat, *(f"prefect.flow-run.{state}" for state in ENDED)},
+            for_each={"prefect.resource.id"},
+            posture=Posture.Proactive,
+            threshold=1,
+            within=SILENCE,
+        ),
+        actions=[ChangeFlowRunState(state=StateType.CRASHED, message="no heartbeat: its process is gone")],
+    )
+
+
+def read_automations(file: Path) -> list[AutomationCore]:
+    """The automations in a file such as deployments/automations.yaml; none where there is no such file."""
+    entries = yaml.safe_load(file.read_bytes())["automations"] if file.exists() else ()
+    return [AutomationCore.model_validate(entry) for entry in entries]
+
+
+async def ensure_automation(client: PrefectClient, wanted: AutomationCore) -> None:
+    """Make an automation unless there is one of its name, which its user may have changed or disabled."""
+    if not await client.read_automations_by_name(wanted.name):
+        await client.create_automation(wanted)
+
+
+async def living_runs(client: PrefectClient) -> list[FlowRun]:
+    """The runs of our work pool that have begun and not ended, as far as the server knows."""
+    return await client.read_flow_runs(
+        work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
+        flow_run_filter=FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=ALIVE))),
+    )
+
+
+async def bury_dead_runs(api: Api) -> int:
+    """Mark as crashed what the server believes to run, while no worker of the pool runs; gives how many."""
+    async with client_of(api) as client:
+        dead = await living_runs(client)
+        for run in dead:
+            await _end(client, run, Crashed(message="its process was gone when the stack was started again"))
+        return len(dead)
+
+
+async def _end(client: PrefectClient, run: FlowRun, state: State[Any]) -> None:
+    """Say how a run ended whose process is gone, and its tasks with it: the server would show them running for ever."""
+    await client.set_flow_run_state(run.id, state, force=True)
+    tasks = await client.read_task_runs(
+        flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id])),
+        task_run_filter=TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=ALIVE))),
+    )
+    for task in tasks:
+        await client.set_task_run_state(task.id, state, force=True)
+
+
+async def forget_late_runs(api: Api) -> int:
+    """Delete the scheduled runs whose time passed while nothing ran: the next one does what they would have done."""
+    async with client_of(api) as client:
+        late = await client.read_flow_runs(
+            work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
+            flow_run_filter=FlowRunFilter(
+                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
+                expected_start_time=FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
+            ),
+        )
+        scheduled = [run for run in late if run.auto_scheduled]
+        for run in scheduled:
+            await client.delete_flow_run(run.id)
+        return len(scheduled)
+
+
+async def cancel_runs(api: Api, *, only: Collection[UUID] | None) -> list[UUID]:
+    """Ask the living runs of the pool to end; gives them. only: those of this machine, where others share the pool.
+
+    Ask again after a while: a worker that is connecting again to a server that was restarted does not hear it. Not
+    sooner, since what is asked of a run in the moment of its end is asked for ever.
+    """
+    async with client_of(api) as client:
+        runs = [run for run in await living_runs(client) if only is None or run.id in only]
+        for run in runs:
+            # Nobody would ever confirm the end of a run that has not begun.
+            has_begun = run.start_time is not None
+            message = "the stack is going down"
+            state: State[Any] = Cancelling(message=message) if has_begun else Cancelled(message=message)
+            # The server's rules let nothing be asked twice.
+            await client.set_flow_run_state(run.id, state, force=True)
+        return [run.id for run in runs]
+
+
+async def still_living(api: Api, runs: Collection[UUID]) -> list[UUID]:
+    """The runs that have not ended."""
+    async with client_of(api) as client:
+        return [run.id for run in await living_runs(client) if run.id in runs]
+
+
+async def declare_cancelled(api: Api, runs: Sequence[UUID]) -> None:
+    """Say of those runs that did not end by themselves, and were killed, that they are cancelled."""
+    async with client_of(api) as client:
+        for run in await living_runs(client):
+            if run.id in runs:
+                await _end(client, run, Cancelled(message="killed while the stack went down"))
+
+
+async def has_worker(api: Api, name: str) -> bool:
+    """Whether the server has heard from this worker of the pool."""
+    async with client_of(api) as client:
+        workers = await client.read_workers_for_work_pool(POOL)
+        return any(worker.name == name and worker.status is WorkerStatus.ONLINE for worker in workers)

@@ -1,0 +1,125 @@
+"""Starting a deployment's run on the stack, and watching it to its end."""
+
+import asyncio
+import json
+import os
+from base64 import b64encode
+from dataclasses import dataclass
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+from uuid import UUID
+
+from crawler.errors import StackFailed
+from crawler.runtime.environment import Api, client_environment
+from crawler.runtime.parts import Stack
+from crawler.runtime.watch import watch_path
+
+POLL = timedelta(seconds=0.5)
+ANSWER_SECONDS = 30
+MOST_BYTES = 1 << 20  # of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of a deployment, as it stood when it was looked at last."""
+
+    id: UUID
+    name: str
+    state: str
+    url: str
+
+    @property
+    def has_completed(self) -> bool:
+        return self.state == "Completed"
+
+
+def start_recrawl(stack: Stack, *, domain: str, prefix: str) -> str:
+    """Let the worker look at all pages whose URLs begin so; where to watch it. StackFailed."""
+    return start_run(stack, "recrawl/recrawl", {"domain": domain, "prefix": prefix}).url
+
+
+def start_run(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
+    """Start a run and leave it to the worker. deployment: flow/name, as in the user interface. StackFailed."""
+    if stack.server is None:  # it may want keys and headers that only Prefect's client knows
+        return asyncio.run(_start(stack, deployment, parameters))
+    return _start_plainly(stack, deployment, parameters)
+
+
+def finish_run(stack: Stack, run: Run, *, within: timedelta) -> Run:
+    """The run when it has ended. StackFailed if it has not within that time."""
+    return asyncio.run(_finish(stack, run, within=within))
+
+
+def _start_plainly(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
+    """By two calls to our own server: Prefect's client takes a second and 80 MB, which shown pages would keep."""
+    found = _asked(stack.api, f"/deployments/name/{deployment}")
+    if found is None:
+        raise _no_deployment(stack, deployment)
+    run = _asked(stack.api, f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})
+    if run is None:
+        raise _no_deployment(stack, deployment)
+    made = UUID(run["id"])
+    return Run(made, run["name"], str(run["state_name"]), f"{stack.ui_url}{watch_path(made)}")
+
+
+def _no_deployment(stack: Stack, deployment: str) -> StackFailed:
+    return StackFailed(f"no deployment {deployment} at {stack.api_url}: recrawl up registers it")
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """The auth string goes to the address that has proved itself, and to no other."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _asked(api: Api, path: str, body: dict[str, Any] | None = None) -> Any:
+    """What one call of the API gives: GET without a body, else POST; None for what is not there. StackFailed."""
+    known = {"authorization": f"Basic {b64encode(api.auth.encode()).decode()}"} if api.auth is not None else {}
+    request = Request(  # noqa: S310  this machine
+        f"{api.url}{path}",
+        None if body is None else json.dumps(body).encode(),
+        {"content-type": "application/json", **known},
+    )
+    try:
+        with build_opener(ProxyHandler({}), _NoRedirects()).open(request, timeout=ANSWER_SECONDS) as response:
+            return json.loads(response.read(MOST_BYTES))
+    except HTTPError as error:
+        if error.code == HTTPStatus.NOT_FOUND:
+            return None
+        raise StackFailed(f"the Prefect server refuses {path}: {error.code} {error.reason}") from error
+    except (OSError, ValueError) as error:
+        raise StackFailed(f"the Prefect server does not answer at {api.url}: {error}") from error
+
+
+async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
+    os.environ.update(client_environment(stack.home, stack.api))
+    from prefect.exceptions import ObjectNotFound
+
+    from crawler.runtime.prefect.api import client_of
+
+    async with client_of(stack.api) as client:
+        try:
+            found = await client.read_deployment_by_name(deployment)
+        except ObjectNotFound as error:
+            raise _no_deployment(stack, deployment) from error
+        run = await client.create_flow_run_from_deployment(found.id, parameters=parameters)
+        return Run(run.id, run.name, str(run.state_name), f"{stack.ui_url}/runs/flow-run/{run.id}")
+
+
+async def _finish(stack: Stack, run: Run, *, within: timedelta) -> Run:
+    os.environ.update(client_environment(stack.home, stack.api))
+    from crawler.runtime.prefect.api import client_of
+
+    try:
+        async with asyncio.timeout(within.total_seconds()), client_of(stack.api) as client:
+            while True:
+                now = await client.read_flow_run(run.id)
+                if now.state is not None and now.state.is_final():
+                    return Run(run.id, now.name, str(now.state_name), run.url)
+                await asyncio.sleep(POLL.total_seconds())
+    except TimeoutError as error:
+        raise StackFailed(f"the run {run.name} has not ended after {within}: see {run.url}") from error

@@ -1,0 +1,59 @@
+"""What a worker asks of the Prefect server, as a program, so that the worker itself need not hold all of prefect.
+
+    python -m crawler.runtime.service.runs pool               see to the work pool
+    python -m crawler.runtime.service.runs cancel RUN...      ask runs to end
+    python -m crawler.runtime.service.runs cancelled RUN...   say of those that had to be killed that they are cancelled
+
+The server is the one of this process's settings.
+"""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from typing import assert_never
+from uuid import UUID
+
+from crawler.runtime.environment import Api
+from crawler.runtime.service.needs import api_of
+from crawler.settings import settings
+
+ASK_SECONDS = 45.0  # less than a worker may be silent
+
+
+class RunWish(StrEnum):
+    """What is asked."""
+
+    POOL = "pool"
+    CANCEL = "cancel"
+    CANCELLED = "cancelled"
+
+
+def ask(what: RunWish, runs: Collection[UUID] = (), *, environment: Mapping[str, str]) -> bool:
+    """Run this program; whether the server did what it was asked. environment: as `client_environment` makes it."""
+    command = [sys.executable, "-m", "crawler.runtime.service.runs", what, *map(str, runs)]
+    try:
+        return subprocess.run(command, env=environment, timeout=ASK_SECONDS, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+async def done(what: RunWish, runs: Sequence[UUID], *, api: Api) -> None:
+    """Do what this program was asked for."""
+    from crawler.runtime.prefect.api import cancel_runs, client_of, declare_cancelled, ensure_pool  # noqa: PLC0415
+
+    match what:
+        case RunWish.POOL:
+            async with client_of(api) as client:
+                await ensure_pool(client, is_ours=False)
+        case RunWish.CANCEL:
+            await cancel_runs(api, only=runs)
+        case RunWish.CANCELLED:
+            await declare_cancelled(api, runs)
+        case _:
+            assert_never(what)
+
+
+if __name__ == "__main__":
+    asyncio.run(done(RunWish(sys.argv[1]), [UUID(run) for run in sys.argv[2:]], api=api_of(settings())))

@@ -1,0 +1,241 @@
+"""A worker in the foreground: Prefect's own, begun when what it needs is there, and ended in good order.
+
+Prefect's worker leaves its runs alone when it is told to end, and whoever told it kills them a little later. Here they
+are asked to end first: each records what is under way, gives its domains back, and is called cancelled.
+"""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from uuid import UUID
+
+from crawler.errors import CrawlerError, StackFailed
+from crawler.runtime.children import TAG, Child, end, tagged, tell, write_note
+from crawler.runtime.down import runs_of
+from crawler.runtime.environment import client_environment
+from crawler.runtime.leftovers import clear_away
+from crawler.runtime.machine import Process, held_if_free, process
+from crawler.runtime.parts import POLL_SECONDS, WORKER_END_SECONDS, Report
+from crawler.runtime.private import private_folder, write_private
+from crawler.runtime.service import runs
+from crawler.runtime.service.needs import (
+    api_of,
+    database_of,
+    schema_problem,
+    server_problem,
+    told_as,
+    wait_until_usable,
+)
+from crawler.runtime.service.notes import BEAT_SECONDS, beat_file, is_beating, tag_file, worker_note
+from crawler.settings import Settings
+
+POOL = "recrawl"  # of crawler/runtime/prefect/api.py, which takes a second to import
+ASK_AGAIN_SECONDS = 10.0
+SHORT_LIFE_SECONDS = 30.0
+MOST_SHORT_LIVES = 5
+
+
+def work(settings: Settings, *, runs_at_once: int | None, patience: timedelta, report: Report) -> None:
+    """Crawl what the Prefect server schedules, until this process is told to end by SIGTERM or SIGINT.
+
+    runs_at_once: None for no limit of this worker's own.  patience: what runs get to end by themselves.
+    Raises StackFailed where another worker has this home, and where Prefect's worker does not stay; runs are ended in
+    good order then, too.
+    """
+    database_url, api = database_of(settings), api_of(settings)
+    home = settings.home.resolve()
+    for name in ("run", "prefect", "tmp"):
+        private_folder(home, name)
+    with held_if_free(home / "run" / "service-worker.lock") as is_alone, _told_to_end() as told:
+        if not is_alone:
+            raise StackFailed(f"another worker has {home}: give this one a RECRAWL_HOME of its own")
+        environment = _environment(settings, home)
+        me = process(os.getpid())
+        assert me is not None
+        write_note(worker_note(home), Child(me, {}))
+        beat_file(home).touch()
+        foreman = _Foreman(
+            home,
+            environment,
+            told=told,
+            report=report,
+            speaks=settings.log_format == "text",
+            server_problem=lambda: server_problem(api),
+        )
+        problems = (lambda: schema_problem(database_url), lambda: server_problem(api), foreman.pool_problem)
+        with _metrics(settings, home):
+            if all(wait_until_usable(problem, wait=foreman.rests, report=report) for problem in problems):
+                clear_away(environment[TAG], without=None, database_url=database_url, report=report)
+                foreman.work(runs_at_once=runs_at_once, patience=patience)
+
+
+def _environment(settings: Settings, home: Path) -> dict[str, str]:
+    """What Prefect's worker and its runs are started with."""
+    own = {
+        TAG: tag_of(home),
+        "RECRAWL_HOME": str(home),
+        "RECRAWL_DATABASE_URL": database_of(settings),
+        "TMPDIR": str(home / "tmp"),  # Prefect keeps runs' files in a folder of one name for all users
+        # Runs are started as "python", which has to be this one.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+    }
+    return dict(os.environ) | client_environment(home, api_of(settings)) | told_as(settings) | own
+
+
+def _metrics(settings: Settings, home: Path) -> AbstractContextManager[None]:
+    """What serves the metrics of the runs, where the settings name a port."""
+    if settings.metrics_port is None:
+        return nullcontext()
+    from crawler.runtime.metrics.served import worker_metrics  # noqa: PLC0415  3 MB, which few ask for
+
+    return worker_metrics(settings, home, tag=tag_of(home), is_alive=lambda: is_beating(home))
+
+
+def tag_of(home: Path) -> str:
+    """The name of this home's worker, for good: also the first part of the name of who holds its leases."""
+    file = tag_file(home)
+    if not file.exists():
+        write_private(file, secrets.token_hex(8))
+    return file.read_text(encoding="ascii")
+
+
+@contextmanager
+def _told_to_end() -> Iterator[threading.Event]:
+    """An event that the first SIGTERM or SIGINT sets; a second one ends nothing sooner, `patience` does."""
+    told = threading.Event()
+
+    def tell_it(_number: int, _frame: FrameType | None) -> None:
+        told.set()
+
+    before = {number: signal.signal(number, tell_it) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Foreman:
+    """Watches over Prefect's worker and its runs.
+
+    environment: of both.  server_problem: why the server is not to be used.  speaks: whether what Prefect's command
+    says to people may be heard beside what is told.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        environment: dict[str, str],
+        *,
+        told: threading.Event,
+        report: Report,
+        speaks: bool,
+        server_problem: Callable[[], str],
+    ) -> None:
+        self._home, self._environment, self._told, self._report = home, environment, told, report
+        self._speaks, self._server_problem = speaks, server_problem
+        self._worker: subprocess.Popen[bytes] | None = None
+
+    def rests(self, seconds: float) -> bool:
+        """Wait so long, alive; whether it was told to end meanwhile."""
+        beat_file(self._home).touch()
+        return self._told.wait(seconds)
+
+    def pool_problem(self) -> str:
+        is_seen_to = runs.ask(runs.RunWish.POOL, environment=self._environment)
+        return "" if is_seen_to else "the Prefect server does not say that it has our work pool"
+
+    def work(self, *, runs_at_once: int | None, patience: timedelta) -> None:
+        """Have runs made until told to end, then end them.
+
+        Prefect's worker ends by itself when its server has been silent for some minutes. Its runs go on, and another
+        worker begins when the server is back. Raises StackFailed where one after the other ends at once.
+        """
+        short_lives = 0
+        try:
+            while not self._told.is_set():
+                began = time.monotonic()
+                self._watch(runs_at_once)
+                short_lives = short_lives + 1 if time.monotonic() - began < SHORT_LIFE_SECONDS else 0
+                if short_lives >= MOST_SHORT_LIVES and not self._told.is_set():
+                    raise StackFailed("Prefect's worker ends as often as it is started: see what it has said")
+                wait_until_usable(self._server_problem, wait=self.rests, report=self._report)
+        finally:
+            self._end_runs(patience)
+            self._end_worker()
+            self._clear_away()
+            worker_note(self._home).unlink(missing_ok=True)
+
+    def _clear_away(self) -> None:
+        """Free what runs held that had to be killed: Prefect's worker kills one half a minute after it was asked."""
+        try:
+            url = self._environment["RECRAWL_DATABASE_URL"]
+            clear_away(self._environment[TAG], without=None, database_url=url, report=self._report)
+        except CrawlerError as error:  # their leases run out by themselves
+            self._report(f"Leases: not freed: {error}")
+
+    def _watch(self, runs_at_once: int | None) -> None:
+        """Have Prefect's worker work until it ends, or this is told to."""
+        self._worker = self._started(runs_at_once)
+        while self._worker.poll() is None and not self.rests(BEAT_SECONDS):
+            pass
+        if self._worker.poll() is not None:
+            self._report(f"Worker: Prefect's has ended by itself, exit code {self._worker.poll()}; its runs go on")
+
+    def _end_worker(self) -> None:
+        if self._worker is None:
+            return
+        self._worker.terminate()
+        try:
+            self._worker.wait(WORKER_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._worker.kill()
+            self._worker.wait()
+
+    def _started(self, runs_at_once: int | None) -> subprocess.Popen[bytes]:
+        name = f"recrawl-{self._environment[TAG]}-{secrets.token_hex(2)}"
+        options = ["--name", name, "--pool", POOL, "--type", "process", "--install-policy", "never"]
+        if runs_at_once is not None:
+            options += ["--limit", str(runs_at_once)]
+        self._report(f"Worker: {name}")
+        return subprocess.Popen(
+            [sys.executable, "-m", "prefect", "worker", "start", *options],
+            env=self._environment,
+            cwd=self._home,  # not the user's: prefect would read settings from files that lie there
+            stdin=subprocess.DEVNULL,
+            stdout=None if self._speaks else subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us, and we ask the runs first
+        )
+
+    def _end_runs(self, patience: timedelta) -> None:
+        """Ask the runs of this worker to end, those too that begin meanwhile, and end what has not done so in time."""
+        deadline, asked_at = time.monotonic() + patience.total_seconds(), 0.0
+        asked: set[UUID] = set()
+        while living := runs_of(processes := self._runs()):
+            now = time.monotonic()
+            if now > deadline:
+                self._report(f"Runs: {len(living)} have not ended in time")
+                end(processes, patience_seconds=WORKER_END_SECONDS)
+                break
+            if living - asked or now - asked_at > ASK_AGAIN_SECONDS:
+                self._report(f"Runs: cancelling {len(living)}")
+                is_heard = runs.ask(runs.RunWish.CANCEL, living, environment=self._environment)
+                if not is_heard or asked & living:
+                    tell(processes, signal.SIGTERM)  # Prefect's worker knows nothing of what one before it has begun
+                asked, asked_at = asked | living, time.monotonic()
+            beat_file(self._home).touch()
+            time.sleep(POLL_SECONDS)
+        if asked:
+            runs.ask(runs.RunWish.CANCELLED, asked, environment=self._environment)
+
+    def _runs(self) -> list[Process]:
+        return [each for each in tagged(self._environment[TAG]) if runs_of([each])]

@@ -1,7 +1,0 @@
-"""What runs in the foreground, under whoever starts it again: a container's engine, Kubernetes, systemd.
-
-`deploy` prepares database and Prefect server once, `prefect` serves Prefect, `worker` crawls what that schedules and
-ends in good order, `health` tells whether they live. Nothing is embedded and nothing stays: `crawler/local` is for one
-machine without any set-up. Modules are offered whole, since prefect takes a second to import. Uses local, store,
-metrics and settings.
-"""

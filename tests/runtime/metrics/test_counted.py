@@ -1,0 +1,182 @@
+"""What crawling processes count, added up over processes, some of which are dead."""
+
+import json
+import logging
+import multiprocessing
+import os
+import urllib.error
+import urllib.request
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from prometheus_client.core import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from crawler.core.change import Change
+from crawler.core.domain import Hold
+from crawler.engine import CrawlStats, LeaseResult
+from crawler.errors import LeaseLost, StackFailed
+from crawler.runtime.machine import Process, free_port, process
+from crawler.runtime.metrics.counted import Counted, counted_into
+from crawler.runtime.metrics.families import crawl_families
+from crawler.runtime.metrics.folder import TOTAL, ensure_metrics_folder, totals, write_counts
+from crawler.runtime.metrics.processes import process_families
+from crawler.runtime.metrics.server import serving
+from crawler.runtime.metrics.tally import MOST_REASONS, Tally
+
+
+def stats(*, same: int = 0, requests: int = 0, failed: int = 0) -> CrawlStats:
+    changes, reasons = Counter({Change.SAME: same, Change.UNKNOWN: failed}), Counter({"http_500": failed})
+    return CrawlStats(changes=changes, reasons=reasons, failed=failed, requests=requests)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return ensure_metrics_folder(tmp_path)
+
+
+def test_without_anybody_who_serves_nothing_is_written(tmp_path: Path) -> None:
+    counted_into(tmp_path).progress(uuid4(), stats(same=3))
+    assert list(tmp_path.rglob("*")) == []
+
+
+async def test_a_lease_told_of_several_times_is_counted_once(tmp_path: Path, folder: Path) -> None:
+    counted, one = counted_into(tmp_path), uuid4()
+    async with counted.lease(one) as told:
+        counted.progress(one, stats(same=3, requests=4))
+        counted.progress(one, stats(same=5, requests=6, failed=1))
+        told.result = LeaseResult(stats(same=9, requests=10, failed=1), hold=None)
+    async with counted.lease(uuid4()) as told:
+        told.result = LeaseResult(stats(same=1), Hold(until=datetime.now(UTC), reason="error", refusals=0))
+
+    found = totals(folder)
+    assert found.looks == {"same": 10, "failed": 1}
+    assert found.failures == {"http_500": 1}
+    assert found.sums["requests"] == 10
+    assert found.leases == {"done": 1, "held": 1}
+    assert found.lease_seconds.total() == 2
+
+
+async def test_leases_that_end_badly_are_counted_as_what_they_are(tmp_path: Path, folder: Path) -> None:
+    counted = counted_into(tmp_path)
+    for error in (LeaseLost("taken"), ValueError("ours")):
+        with pytest.raises(type(error)):
+            async with counted.lease(uuid4()):
+                raise error
+    assert totals(folder).leases == {"lost": 1, "broken": 1}
+
+
+def one_process(home: Path, looks: int) -> None:
+    """What a crawling process does, until it is killed."""
+    counted, own = counted_into(home), uuid4()
+    for done in range(1, looks + 1):
+        counted.progress(own, stats(same=done))
+    os._exit(9)  # as by kill -9: nothing is put in order
+
+
+def test_processes_that_were_killed_stay_counted_each_once(tmp_path: Path, folder: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    dead = [context.Process(target=one_process, args=(tmp_path, looks)) for looks in (7, 30)]
+    for each in dead:
+        each.start()
+    for each in dead:
+        each.join()
+    counted_into(tmp_path).progress(uuid4(), stats(same=100))
+
+    assert [totals(folder).looks["same"] for _ in range(3)] == [137, 137, 137]
+    assert len(list(folder.glob("*-*.json"))) == 1  # this process's own
+
+
+def test_whoever_is_killed_between_adding_up_and_clearing_away_counts_nothing_twice(folder: Path) -> None:
+    gone = Process(2**22 - 3, "another boot")
+    file = folder / "1-dead.json"
+    write_counts(file, gone, Tally(looks=Counter(same=5)))
+    saved = file.read_bytes()
+    assert totals(folder).looks["same"] == 5
+    file.write_bytes(saved)  # as if the one that added up had ended before it removed the file
+
+    assert totals(folder).looks["same"] == 5
+    assert not file.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_told_of_and_ends_no_crawl(
+    tmp_path: Path, told: list[logging.LogRecord]
+) -> None:
+    counted = Counted(tmp_path / "nowhere" / "1-a.json")
+    for done in (1, 2):
+        counted.progress(uuid4(), stats(same=done))
+    assert [each.getMessage() for each in told] == ["metrics.not_written"]
+
+
+def test_reasons_are_bounded_however_many_a_strange_server_makes() -> None:
+    tally = Tally()
+    for n in range(1000):
+        tally.add(Tally(failures=Counter({f"reason_{n}": 1 + n % 3})))
+    assert len(tally.failures) <= MOST_REASONS
+    assert tally.failures.total() == sum(1 + n % 3 for n in range(1000))
+
+
+def test_what_is_served_is_read_by_prometheus_own_parsers(folder: Path, tmp_path: Path) -> None:
+    me = process(os.getpid())
+    assert me is not None
+    tally = Tally(looks=Counter(same=4, changed=1), failures=Counter({'od"d\nreason': 2}), sums=Counter(requests=7))
+    for seconds in (0.5, 2, 2, 3000):
+        tally.end_lease("done", timedelta(seconds=seconds))
+    write_counts(folder / "1-x.json", me, tally)
+    port = free_port(str(tmp_path))
+    alive = [True, False]
+
+    def collected() -> list[Metric]:
+        return [*crawl_families(totals(folder)), *process_families(None)]
+
+    with serving("127.0.0.1", port, collected=collected, is_alive=alive.pop):
+        text = fetched(port, "/metrics")
+        other = fetched(port, "/metrics", accept="application/openmetrics-text; version=1.0.0")
+        assert list(open_metrics(other))  # type: ignore[no-untyped-call]
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            fetched(port, "/alive")
+        assert fetched(port, "/alive") == "alive\n"
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            fetched(port, "/")
+        with (
+            pytest.raises(StackFailed, match="RECRAWL_METRICS_PORT"),
+            serving(
+                "127.0.0.1",
+                port,
+                collected=collected,
+                is_alive=alive.pop,
+            ),
+        ):
+            pass
+
+    samples = {(each.name, *each.labels.values()): each.value for each in samples_of(text)}
+    assert samples["recrawl_looks_total", "same"] == 4
+    assert samples["recrawl_looks_total", "gone"] == 0
+    assert samples["recrawl_failed_looks_total", 'od"d\nreason'] == 2
+    assert samples["recrawl_requests_total",] == 7
+    assert samples["recrawl_lease_seconds_bucket", "1.0"] == 1
+    assert samples["recrawl_lease_seconds_bucket", "3.0"] == 3
+    assert samples["recrawl_lease_seconds_bucket", "1800.0"] == 3
+    assert samples["recrawl_lease_seconds_bucket", "+Inf"] == samples["recrawl_lease_seconds_count",] == 4
+    assert samples["recrawl_processes", "self"] == 1
+    assert samples["recrawl_memory_bytes", "self"] > 10e6
+
+
+def samples_of(text: str) -> list[Sample]:
+    return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+
+def fetched(port: int, path: str, *, accept: str = "text/plain") -> str:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"accept": accept})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return str(response.read().decode())
+
+
+def test_a_total_of_an_earlier_version_is_read(folder: Path) -> None:
+    (folder / TOTAL).write_text(json.dumps({"tally": {"looks": {"same": 2}}, "taken": []}))
+    assert totals(folder).looks["same"] == 2

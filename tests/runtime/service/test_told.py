@@ -1,0 +1,123 @@
+"""What services are told, and by what they refuse it: secrets in files, and what is missing."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from crawler.core.http import Reference, SecretSource
+from crawler.errors import BadInput
+from crawler.runtime.secrets import secrets_of
+from crawler.secret_files import variable, with_password
+from crawler.settings import Settings
+from tests.cli.conftest import RECRAWL, Done, command, environ
+
+
+@pytest.mark.parametrize(
+    ("url", "made"),
+    [
+        ("postgresql://me@db:5432/crawl", "postgresql://me:a%2Fb%20c%40@db:5432/crawl"),
+        ("postgresql://me:own@db/crawl", "postgresql://me:own@db/crawl"),
+        ("postgresql://db/crawl", "postgresql://db/crawl"),
+        ("postgresql://me@[::1]:5432/x?sslmode=require", "postgresql://me:a%2Fb%20c%40@[::1]:5432/x?sslmode=require"),
+    ],
+)
+def test_a_password_is_put_where_a_user_stands_without_one(url: str, made: str) -> None:
+    assert with_password(url, "a/b c@") == made
+
+
+def test_a_secret_is_read_from_the_file_that_its_variable_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "password").write_text("of the file\n")
+    monkeypatch.delenv("RECRAWL_DATABASE_PASSWORD", raising=False)
+    monkeypatch.setenv("RECRAWL_DATABASE_PASSWORD_FILE", str(tmp_path / "password"))
+    monkeypatch.setenv("RECRAWL_DATABASE_URL", "postgresql://me@db/crawl")
+    monkeypatch.setenv("RECRAWL_PREFECT_DATABASE_URL", "postgresql://me@db/prefect")
+
+    found = Settings()
+
+    assert found.database_url == SecretStr("postgresql://me:of%20the%20file@db/crawl")
+    assert found.prefect_database_url == SecretStr("postgresql://me:of%20the%20file@db/prefect")
+    assert "of the file" not in repr(found)
+
+
+def test_a_variable_goes_before_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "own")
+    monkeypatch.setenv("A_KEY_FILE", str(tmp_path / "nothing"))
+    assert variable("A_KEY") == "own"
+
+
+def test_a_file_that_cannot_be_read_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("A_KEY", raising=False)
+    monkeypatch.setenv("A_KEY_FILE", str(tmp_path / "nothing"))
+    with pytest.raises(BadInput, match=r"A_KEY_FILE: .* cannot be read: No such file"):
+        variable("A_KEY")
+    (tmp_path / "nothing").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadInput, match="it is not text"):
+        variable("A_KEY")
+
+
+async def test_a_domains_secret_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").write_text("door")
+    monkeypatch.setenv("SHOP_KEY_FILE", str(tmp_path / "key"))
+    find = secrets_of(Settings(home=tmp_path))
+    assert await find(Reference(SecretSource.ENV, "SHOP_KEY")) == "door"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("worker",), "RECRAWL_DATABASE_URL is not set"),
+        (("deploy",), "RECRAWL_DATABASE_URL is not set"),
+        (("server",), "PREFECT_API_AUTH_STRING is not set"),
+        (("server", "--host", "nowhere"), "nowhere"),
+        (("worker", "--limit", "0"), "--limit"),
+    ],
+)
+def test_what_is_missing_is_told_in_a_line(words: tuple[str, ...], complaint: str, tmp_path: Path) -> None:
+    done = command(*words, database_url=None, home=tmp_path)
+    assert done.code in {1, 2}
+    assert complaint in done.complaint
+
+
+def test_a_worker_wants_a_prefect_server(tmp_path: Path, database_url: str) -> None:
+    done = command("worker", database_url=database_url, home=tmp_path)
+    assert (done.code, "PREFECT_API_URL is not set" in done.complaint) == (1, True)
+
+
+def test_deploy_tells_what_it_waited_for_in_vain(tmp_path: Path, database_url: str) -> None:
+    done = with_server("deploy", "--wait", "0", database_url=database_url, home=tmp_path)
+    assert done.code == 1
+    assert "no Prefect server answers at http://127.0.0.1:9/api: not within 0 s" in done.err
+
+
+def test_where_nothing_runs_nothing_is_well(tmp_path: Path, database_url: str) -> None:
+    done = with_server("health", "--json", database_url=database_url, home=tmp_path)
+    told = {part["part"]: part["problem"] for part in json.loads(done.out)["parts"]}
+    assert done.code == 1
+    assert "nothing runs in" in told["Service"]
+    assert told["Database"] == ""
+    assert "no Prefect server answers" in told["Prefect server"]
+
+
+def test_errors_are_json_lines_where_they_are_wanted(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(RECRAWL), "worker"],
+        env=environ(None, tmp_path) | {"RECRAWL_LOG_FORMAT": "json"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = json.loads(done.stderr)
+    assert (done.returncode, told["level"]) == (1, "error")
+    assert "RECRAWL_DATABASE_URL" in told["event"]
+
+
+def with_server(*words: str, database_url: str, home: Path) -> Done:
+    """A command that is told of a Prefect server which nobody runs: nothing listens on port 9."""
+    environment = environ(database_url, home) | {"PREFECT_API_URL": "http://127.0.0.1:9/api"}
+    done = subprocess.run([str(RECRAWL), *words], env=environment, capture_output=True, text=True, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)

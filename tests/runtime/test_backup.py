@@ -1,0 +1,141 @@
+"""A dump restored on an empty machine, where crawling goes on as if nothing had happened."""
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from crawler.runtime.postgres.cluster import running_postgres
+from crawler.store import report
+from crawler.store.database import Database, Schema, open_database, schema_of
+from tests.cli.conftest import Done, Site, command, serving
+from tests.engine.crawls import START, coins_missing, crawl, register, rows
+
+PAGES = 30
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with serving() as found:
+        names = ["".join(chr(97 + int(digit)) for digit in f"{n:02}") for n in range(PAGES)]
+        found.page("/", *(f"/{name}" for name in names), text="the way to all of it")
+        for n, name in enumerate(names):
+            found.page(f"/{name}", text=" ".join(f"{other}{name}" for other in names[n:] + names[:n]))
+        yield found
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder that everybody can look into, with whatever runs in it stopped afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="recrawl-restored-"))
+    folder.chmod(0o755)
+    yield folder
+    cluster = running_postgres(folder)
+    if cluster is not None:
+        cluster.stop()
+    shutil.rmtree(folder)
+
+
+async def half_crawled(database_url: str, site: Site) -> None:
+    """The site known, and ten of its pages read; changes are in the feed."""
+    async with open_database(database_url) as db:
+        await register(db, site.url)
+        await crawl(db, at=START, pages=11)
+        await report.stamp_feed(db, at=START)
+
+
+async def everything(db: Database) -> list[object]:
+    """What a restore must bring back, down to the coin and the due time."""
+    return [
+        await rows(db, f"SELECT * FROM {table} ORDER BY {order}")
+        for table, order in (
+            *(("page", "key"), ("frontier", "key"), ("cash", "key"), ("pool", "pool"), ("event", "number")),
+            *(("feed", "position"), ("every_visit", "key, at"), ("snapshot", "key, number"), ("prior", "no")),
+        )
+    ]
+
+
+async def test_crawling_goes_on_from_a_dump_and_nothing_is_asked_for_twice(
+    site: Site, database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    await half_crawled(database_url, site)
+    file = tmp_path / "crawl.dump"
+    asked = Counter(site.asked)
+    assert 11 <= asked.total() < PAGES
+
+    def run(url: str, *words: str) -> Done:
+        return command(*words, database_url=url, home=tmp_path)
+
+    assert run(database_url, "db", "dump", f"{file}").code == 0
+    assert file.stat().st_mode & 0o077 == 0
+    assert run(empty_database_url, "db", "restore", f"{file}").code == 0
+
+    async with open_database(database_url) as before, open_database(empty_database_url) as after:
+        assert await everything(after) == await everything(before)
+        assert await coins_missing(after) == 0
+        await crawl(after, at=START + timedelta(minutes=1))  # what is not due is not asked for
+        assert await report.check(after) == []
+        assert await report.stamp_feed(after, at=START) == 0
+        found = await rows(after, "SELECT position FROM feed ORDER BY position")
+        assert [position for (position,) in found] == list(range(1, len(found) + 1))
+    asked = Counter(site.asked)
+    assert set(asked.values()) == {1}, "each page once, and robots.txt, over both"
+    assert len(asked) == PAGES + 2
+    again = run(empty_database_url, "db", "restore", f"{file}")
+    assert again.code == 2
+    assert "not empty" in again.complaint
+    assert "is no file" in run(empty_database_url, "db", "restore", f"{tmp_path / 'none'}").complaint
+    assert "cannot be written" in run(database_url, "db", "dump", f"{tmp_path / 'none' / 'file'}").complaint
+
+
+async def test_an_empty_home_takes_a_dump_and_a_full_one_refuses_it(
+    site: Site, database_url: str, tmp_path: Path, home: Path
+) -> None:
+    await half_crawled(database_url, site)
+    file = tmp_path / "crawl.dump"
+    dumped = command("db", "dump", f"{file}", "--json", database_url=database_url, home=tmp_path)
+    assert dumped.json["bytes"] > 1000, dumped.err
+
+    done = command("db", "restore", f"{file}", "--json", database_url=None, home=home)
+
+    assert done.code == 0, done.err
+    assert done.json["domains"] == 1
+    told = command("pages", site.name, "--json", database_url=None, home=home)
+    assert told.code == 0, told.err
+    assert "/aa" in told.out
+    again = command("db", "restore", f"{file}", database_url=None, home=home)
+    assert again.code == 2
+    assert "holds 1 domains" in again.complaint
+
+
+def test_what_is_no_dump_or_a_part_of_one_leaves_the_database_empty(
+    database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_text("no dump at all")
+    assert command("db", "dump", f"{tmp_path / 'whole'}", database_url=database_url, home=tmp_path).code == 0
+    (tmp_path / "part").write_bytes((tmp_path / "whole").read_bytes()[:-3000])
+
+    for name in ("text", "part"):
+        done = command("db", "restore", f"{tmp_path / name}", database_url=empty_database_url, home=tmp_path)
+
+        assert done.code == 1
+        assert "cannot be restored" in done.complaint
+        assert schema_of(empty_database_url) is Schema.EMPTY
+
+
+def test_where_no_database_is_none_is_made_and_nothing_is_dumped(empty_database_url: str, tmp_path: Path) -> None:
+    for words in (("db", "dump", f"{tmp_path / 'crawl.dump'}"), ("db", "check")):
+        done = command(*words, database_url=None, home=tmp_path / "home")
+        assert done.code == 2
+        assert "RECRAWL_DATABASE_URL" in done.complaint
+        assert not (tmp_path / "home" / "postgres").exists()
+
+        done = command(*words, database_url=empty_database_url, home=tmp_path / "home")
+        assert done.code == 2
+        assert "RECRAWL_DATABASE_URL" in done.complaint
+        assert schema_of(empty_database_url) is Schema.EMPTY
+    assert not (tmp_path / "crawl.dump").exists()

