@@ -13,7 +13,7 @@ from crawler.register import domain_named
 from crawler.runtime.pages import pages_origin
 from crawler.runtime.private import private_folder
 from crawler.runtime.stack import crawl_database
-from crawler.serve import write_pages
+from crawler.server import write_pages
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database

@@ -9,7 +9,7 @@ from crawler.cli.values import counted, shown_bytes
 from crawler.core.change import Change
 from crawler.core.http import Url
 from crawler.engine import CrawlStats, FoundPage, ShiftResult
-from crawler.serve import history_at
+from crawler.server import history_at
 
 LONGEST = 100  # characters of an address that are shown
 HEADINGS = {**NAMED, Change.FIRST: "Read for the first time"}

@@ -135,7 +135,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.times",
         "crawler.cli",
         "crawler.mcp",
-        "crawler.serve",
+        "crawler.server",
     ),
     # What other programs import stands beside the pages.
     "crawler.api": (
@@ -149,7 +149,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.cli.which_page",
     ),
     "crawler.mcp": ("crawler.api",),
-    "crawler.serve": (
+    "crawler.server": (
         *WALKS,
         "crawler.engine",
         "crawler.export",
@@ -192,10 +192,10 @@ DOORS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("crawler/fetch/", "crawler/demo/server.py"),
     "alembic": ("migrations/", "crawler/store/"),
     "apprise": ("crawler/notify/services.py",),
-    "jinja2": ("crawler/serve/shown.py",),
+    "jinja2": ("crawler/server/ui/shown.py",),
     "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/list_xml.py", "labs/replay/history.py"),
     "mcp": ("crawler/mcp/",),
-    "markupsafe": ("crawler/serve/",),
+    "markupsafe": ("crawler/server/",),
     "numpy": ("crawler/core/", "crawler/lab/", "labs/"),
     "playwright": (
         "crawler/fetch/browser/browser.py",
@@ -229,9 +229,9 @@ DOORS: dict[str, tuple[str, ...]] = {
     "simhash": ("crawler/core/page/fingerprint.py",),
     "sqlalchemy": ("models/", "crawler/store/", "migrations/"),
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),
-    "starlette": ("crawler/serve/app.py", "crawler/serve/api/"),
+    "starlette": ("crawler/server/app.py", "crawler/server/api/"),
     "typer": ("crawler/cli/", "crawler/lab/cli/"),
-    "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/serve/connections.py", "crawler/serve/server.py"),
+    "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/server/connections.py", "crawler/server/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/runtime/", "crawler/export/markdown.py"),
     "yarl": ("crawler/fetch/http.py", "crawler/fetch/cookies.py", "crawler/fetch/webhook.py"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from crawler.core.domain import Domain
-from tests.serve.conftest import Visitor, served
+from tests.server.conftest import Visitor, served
 
 BAR_S = 2.0
 BAR_BYTES = 100e6

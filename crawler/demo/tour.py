@@ -17,7 +17,7 @@ from crawler.errors import StackFailed
 from crawler.runtime.machine import port_is_free
 from crawler.runtime.prefect.runs import finish_run, start_run
 from crawler.runtime.stack import Stack, down, running_stack, up
-from crawler.serve import write_pages
+from crawler.server import write_pages
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database, open_database

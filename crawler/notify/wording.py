@@ -17,7 +17,7 @@ SHOWN_IN_FULL = 20  # changes of a message; the others have a line each
 MOST_EDITS = 3  # blocks of a change
 BESIDE, MOST = 60, 240  # characters kept beside a change, and of a change itself
 LONGEST_TITLE = 120
-HISTORY = "/page"  # of one's own pages (crawler/serve/links.py)
+HISTORY = "/page"  # of one's own pages (crawler/server/ui/links.py)
 
 SAID = {
     EventKind.FIRST: "New page",

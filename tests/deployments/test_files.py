@@ -17,7 +17,7 @@ import typer
 import yaml
 
 from crawler.cli.app import app
-from crawler.serve.access import Doorkeeper
+from crawler.server.access import Doorkeeper
 from crawler.settings import SECRETS, Settings
 
 ROOT = Path(__file__).parents[2]

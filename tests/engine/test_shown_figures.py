@@ -16,8 +16,8 @@ from crawler.demo.site.site import CHAIN_STATUSES
 from crawler.engine import holder_name
 from crawler.lab.looks import looks_by_url
 from crawler.planner import audit_domains, plan_domains
-from crawler.serve.domain import DomainFacts, domain_facts
-from crawler.serve.home import card_of
+from crawler.server.ui.domain import DomainFacts, domain_facts
+from crawler.server.ui.home import card_of
 from crawler.store import report
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, START, crawl, register, rows

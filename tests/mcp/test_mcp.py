@@ -96,7 +96,7 @@ def test_nobody_else_imports_it_and_without_the_sdk_it_says_what_to_install() ->
     program = """if True:
         import sys
         sys.modules["mcp"] = None  # as it is where the extra is not installed
-        import crawler.api, crawler.serve
+        import crawler.api, crawler.server
         from crawler.cli import main
         sys.argv = ["recrawl", "mcp"]
         sys.exit(main())

@@ -12,7 +12,7 @@ from crawler.core.http import Url
 from crawler.core.page import BlockKind
 from crawler.notify import AtomScope, atom_feed
 from crawler.notify.wording import HISTORY, history_of
-from crawler.serve.links import history_at
+from crawler.server.ui.links import history_at
 from crawler.store.report import Edit, EventKind, FeedItem
 
 NOW = datetime(2026, 3, 3, 12, tzinfo=UTC)

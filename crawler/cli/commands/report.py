@@ -48,7 +48,7 @@ def _write(text: str | None, folder: Path, *, at: datetime | None, as_json: bool
     from crawler.cli.output import print_json, say
     from crawler.cli.session import with_database
     from crawler.register import domain_named, require_not_before_last_visit
-    from crawler.serve import write_pages
+    from crawler.server import write_pages
     from crawler.store import domains
 
     async def work(db: "Database", _: "Interrupts") -> tuple[Path, int]:

@@ -31,7 +31,7 @@ def serve(
         recrawl serve --port 8080
     """
     from crawler.cli.output import print_json
-    from crawler.serve import serve
+    from crawler.server import serve
     from crawler.settings import settings
 
     def told(address: str) -> None:

@@ -1,0 +1,144 @@
+"""recrawl serve: the pages on a port of this machine, for as long as the command runs."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from crawler.cli.session import Interrupts, with_database
+from crawler.engine import ParserPool, settle_memory
+from crawler.errors import StackFailed
+from crawler.plugins import load
+from crawler.runtime.children import TAG
+from crawler.runtime.keys.entrance import ensure_key, entrance
+from crawler.runtime.own_address import NAMES
+from crawler.runtime.pages import USUAL_PORT, noted_as_serving
+from crawler.server.access import Doorkeeper
+from crawler.server.app import PageServer, application
+from crawler.server.connections import BACKLOG, BoundedConnection
+from crawler.server.counting import DomainCounter
+from crawler.server.search_index import IndexKeeper
+from crawler.settings import Settings
+from crawler.store.database import Database
+
+CONNECTIONS = 4
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  nobody asks by these names
+DRAIN_SECONDS = 5  # that a request under way gets when the server ends
+
+
+def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[str], None]) -> None:
+    """Serve the pages until the process is told to end. report: is told the address that lets the user in.
+
+    port: None for the usual one, or any that is free where that is taken.  Raises StackFailed where it cannot listen.
+    """
+    plugins = load(settings.plugins)
+    home = settings.home.resolve()
+    key = ensure_key(home)
+
+    async def work(db: Database, interrupts: Interrupts) -> None:
+        with listening(host, port) as listener:
+            port_taken = listener.getsockname()[1]
+            addresses = (*settings.pages_addresses, *addresses_of(host, port_taken))
+            opened_at = datetime.now(UTC)
+            doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at, port=port_taken)
+            async with ParserPool(1, plugins=plugins) as readers:
+                counter, index = DomainCounter(db, now=lambda: datetime.now(UTC)), IndexKeeper(home)
+                pages = PageServer(
+                    db=db,
+                    readers=readers,
+                    doorkeeper=doorkeeper,
+                    now=lambda: datetime.now(UTC),
+                    counter=counter,
+                    index=index,
+                    home=home,
+                )
+                server = Uvicorn(
+                    uvicorn.Config(
+                        application(pages),
+                        http=BoundedConnection,
+                        backlog=BACKLOG,
+                        log_level="warning",
+                        access_log=False,
+                        server_header=False,
+                        proxy_headers=False,
+                        timeout_graceful_shutdown=DRAIN_SECONDS,
+                    )
+                )
+                settle_memory()
+                report(entrance(addresses[0], key, at=opened_at))
+                address = settings.pages_addresses[0] if settings.pages_addresses else None
+                noted = noted_as_serving(home, port=port_taken, address=address)
+                is_asked_here = host in (*NAMES, *EVERYWHERE)
+                with noted if is_asked_here else nullcontext(), metrics_told(settings, db, home):
+                    await until_told(server, listener, interrupts.stop, (counter.run(), index.run()))
+
+    with_database(work, connections=CONNECTIONS, patient=True)
+
+
+@contextmanager
+def metrics_told(settings: Settings, db: Database, home: Path) -> Iterator[None]:
+    """Metrics of the domains on a port of their own, where the settings name one."""
+    if settings.metrics_port is None:
+        yield
+        return
+    from crawler.runtime.metrics.served import pages_metrics  # noqa: PLC0415  3 MB, which few ask for
+
+    with pages_metrics(settings, db, home, stack=os.environ.get(TAG)):
+        yield
+
+
+class Uvicorn(uvicorn.Server):
+    """The server without handlers of signals: those of the command end it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def until_told(
+    server: Uvicorn, listener: socket.socket, stop: asyncio.Event, beside: Iterable[Coroutine[Any, Any, None]]
+) -> None:
+    """Serve, and do what has no end beside it, until `stop` is set."""
+    async with asyncio.TaskGroup() as tasks:
+        endless = [tasks.create_task(each) for each in beside]
+        serving = tasks.create_task(server.serve(sockets=[listener]), name="serve-pages")
+        asked = tasks.create_task(stop.wait(), name="stop-pages")
+        await asyncio.wait((serving, asked), return_when=asyncio.FIRST_COMPLETED)
+        server.should_exit = True
+        asked.cancel()
+        for each in endless:
+            each.cancel()
+
+
+@contextmanager
+def listening(host: str, port: int | None) -> Iterator[socket.socket]:
+    """A socket that listens. Raises StackFailed where the address or the port is not to be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        wanted = USUAL_PORT if port is None else port
+        try:
+            if port is None:
+                with suppress(OSError):
+                    listener.bind((host, wanted))
+                if not listener.getsockname()[1]:
+                    listener.bind((host, 0))
+            else:
+                listener.bind((host, wanted))
+            listener.listen()
+        except OSError as error:
+            raise StackFailed(f"{host} port {wanted} is not to be had: {error.strerror or error}") from error
+        yield listener
+
+
+def addresses_of(host: str, port: int) -> tuple[str, ...]:
+    """The addresses at which the server is asked: by the one it listens on, and on this machine by its usual names."""
+    names = [] if host in EVERYWHERE else [f"[{host}]" if ":" in host else host]
+    names += [name for name in NAMES if host in (*NAMES, *EVERYWHERE) and name != host]
+    return tuple(f"http://{name}:{port}" for name in names)

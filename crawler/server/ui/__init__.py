@@ -1,0 +1,1 @@
+"""The web UI: its pages, as HTML."""

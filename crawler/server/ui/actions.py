@@ -1,0 +1,159 @@
+"""What the forms do: each calls the function behind the command of that name, and says what came of it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from crawler.cli.actions.crawls.refresh import RefreshAsked, ask_for_refresh, command_for, start_run
+from crawler.cli.actions.domains.domains import change_settings, changed_settings
+from crawler.cli.actions.domains.register import register_all
+from crawler.cli.actions.domains.rules import change_rules, shown_rule, with_rule
+from crawler.cli.settings_options import BY_NAME, SettingsPatch, option_of, typed_value
+from crawler.cli.values import counted
+from crawler.cli.waiting import format_wait
+from crawler.core.domain import Domain
+from crawler.core.setting import Kind, Setting
+from crawler.errors import BadInput, StackFailed
+from crawler.server.ui.pieces import PickWay, PieceAsked, rule_of
+from crawler.store import domains
+from crawler.store.database import Database
+
+# The settings that have fields of their own, by their names; all others are set one by one.
+OFFERED = ("budget_per_day", "target_freshness", "target_age", "bytes_per_day")
+MOST_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a form. href: the page that shows it; seen_at: where its run can be watched, if there is one."""
+
+    said: str
+    domain: Domain
+    is_well: bool = True
+    seen_at: str = ""
+
+
+async def add_domain(db: Database, form: Mapping[str, str], *, at: datetime) -> Outcome:
+    """Register a domain, and let the running stack begin with it. Raises BadInput."""
+    typed = form.get("url", "").strip()
+    if not typed:
+        raise BadInput("name a web address, such as https://docs.example.com")
+    values = _typed_settings(form) | ({"allow_private": True} if form.get("allow_private") else {})
+    (added,) = await register_all(db, [typed], SettingsPatch(values), offline=False, at=at)
+    if added.domain is None:
+        raise BadInput(added.error)
+    name = added.domain.authority
+    seen_at = await _started(RefreshAsked(domain=added.domain, prefix=added.domain.root, pages=0))
+    then = "its first crawl has begun" if seen_at else f"no stack is running, so crawl it: recrawl crawl {name}"
+    warned = f" {added.warning}." if added.warning else ""
+    return Outcome(f"{name} is registered; {then}.{warned}", added.domain, is_well=not added.warning, seen_at=seen_at)
+
+
+async def set_domain(db: Database, domain: Domain, form: Mapping[str, str], *, at: datetime) -> Outcome:
+    """Set a domain's budget and target as they were typed; what was left empty goes back to its default."""
+    values = _typed_settings(form)
+    offered = [name for name in OFFERED if name in form]
+    unset = [option_of(BY_NAME[name]) for name in offered if name not in values]
+    changed = await change_settings(db, domain, SettingsPatch(values), unset=unset, at=at)
+    return Outcome(_told(domain, changed), changed)
+
+
+async def set_one(db: Database, domain: Domain, form: Mapping[str, str], *, at: datetime) -> Outcome:
+    """Set one setting of the table as it was typed; empty, it goes back to its default. Raises BadInput."""
+    setting = BY_NAME.get(form.get("setting", ""))
+    if setting is None:
+        raise BadInput("choose one of the settings")
+    text = form.get("value", "").strip()
+    patch = SettingsPatch({setting.name: _typed(setting, text)} if text else {})
+    changed = await change_settings(db, domain, patch, unset=[] if text else [option_of(setting)], at=at)
+    return Outcome(_told(domain, changed), changed)
+
+
+def _told(before: Domain, after: Domain) -> str:
+    """What a form has changed, from what to what."""
+    said = changed_settings(before, after)
+    if not said:
+        return f"{after.authority} was so before: nothing is changed."
+    return f"{after.authority} is changed. {'; '.join(said)}. The next plan, within the hour, spreads its looks anew."
+
+
+async def remove(db: Database, domain: Domain, form: Mapping[str, str]) -> Outcome:
+    """Forget a domain, once its name was typed. Raises BadInput."""
+    if form.get("confirmed", "").strip().casefold() != domain.authority:
+        raise BadInput(f"{domain.authority} is still there: to forget it and everything about it, type its name")
+    await domains.remove(db, domain)
+    return Outcome(f"{domain.authority} is forgotten.", domain)
+
+
+async def set_paused(db: Database, domain: Domain, *, paused: bool) -> Outcome:
+    """Leave a domain alone, or crawl it again."""
+    await domains.set_paused(db, domain, paused=paused)
+    return Outcome(f"{domain.authority} is {'paused' if paused else 'active'}.", domain)
+
+
+async def refresh(db: Database, domain: Domain, prefix: str) -> Outcome:
+    """Have the pages under a prefix looked at now. Raises BadInput."""
+    asked = await ask_for_refresh(db, domain, prefix, at=None)
+    seen_at = await _started(asked)
+    what = f"{counted(asked.pages, 'page')} under {asked.prefix} {'is' if asked.pages == 1 else 'are'} due now"
+    then = f"no worker is running: {command_for(asked)}, or recrawl up"
+    if asked.wait is not None and asked.wait.reason.is_obstacle:
+        then = f"they wait: {domain.authority} {format_wait(asked.wait, domain, now=datetime.now(UTC))}"
+    elif seen_at:
+        then = "the running stack fetches them"
+    return Outcome(f"{what}; {then}.", domain, seen_at=seen_at)
+
+
+async def make_rule(db: Database, domain: Domain, asked: PieceAsked, *, at: datetime) -> Outcome:
+    """Make the rule of a pick. Raises BadInput."""
+    made = rule_of(domain.settings.rules, asked)
+    changed = await change_rules(db, domain, lambda before: with_rule(before, made, first=False), at=at)
+    return Outcome(f"From now on: {shown_rule(made)}.", changed)
+
+
+async def remove_rule(db: Database, domain: Domain, pattern: str, *, at: datetime) -> Outcome:
+    """Take a rule back."""
+    changed = await change_rules(
+        db, domain, lambda before: tuple(rule for rule in before if rule.pattern != pattern), at=at
+    )
+    return Outcome(f"There is no rule for {pattern} any more.", changed)
+
+
+def piece_asked(form: Mapping[str, str]) -> PieceAsked:
+    """A pick as a form or an address has it. Raises BadInput."""
+    try:
+        way = PickWay(form.get("way", PickWay.IGNORE_TEXT))
+    except ValueError as error:
+        raise BadInput("choose what is to become of the piece: ignore its text, its place, or watch it") from error
+    return PieceAsked(
+        piece=number(form.get("piece", "")),
+        way=way,
+        said=form.get("said", "").strip(),
+        pattern=form.get("pattern", "").strip() or "/",
+    )
+
+
+def number(typed: str) -> int:
+    """A number that an address names, 0 for anything else."""
+    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= MOST_DIGITS else 0
+
+
+async def _started(asked: RefreshAsked) -> str:
+    """Where a run of the stack that looks at these pages can be watched; empty where no stack runs, or it cannot."""
+    try:
+        return await asyncio.to_thread(start_run, asked) or ""
+    except StackFailed:
+        return ""
+
+
+def _typed(setting: Setting, text: str) -> Any:
+    if setting.kind is not Kind.TEXTS:
+        return typed_value(setting, text)
+    return tuple(typed_value(setting, line.strip()) for line in text.splitlines() if line.strip())
+
+
+def _typed_settings(form: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of OFFERED that were typed, by name. Raises BadInput for one that cannot be."""
+    return {name: typed_value(BY_NAME[name], form[name].strip()) for name in OFFERED if form.get(name, "").strip()}

@@ -1,0 +1,63 @@
+"""Differences as a page shows them: one text with what went and came marked, or the two versions side by side."""
+
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup
+
+from crawler.core.change import PageDiff, RunKind, WordRun, diff_words, excerpt
+from crawler.server.ui.shown import harmless
+from crawler.store.report import Edit
+
+BESIDE = 120  # characters on each side of a change in a list
+MOST = 600  # characters of a run that went or came, there
+CUT = 499  # an event keeps 500 characters of a block, without a blank at their end
+TAGS = {RunKind.OLD: "del", RunKind.NEW: "ins"}
+
+
+def marked(runs: Sequence[WordRun], *, without: RunKind | None = None) -> Markup:
+    """Runs of words with those that went and came marked. without: one side, which is left out."""
+    return Markup("").join(_shown(run) for run in runs if run.kind is not without)
+
+
+def _shown(run: WordRun) -> Markup:
+    if run.kind is RunKind.KEPT:
+        return Markup("{}").format(harmless(run.text))
+    tag = Markup(TAGS[run.kind])  # noqa: S704  one of two words of ours
+    return Markup("<{0}>{1}</{0}>").format(tag, harmless(run.text))
+
+
+def old_side(runs: Sequence[WordRun]) -> Markup:
+    """What the block said before."""
+    return marked(runs, without=RunKind.NEW)
+
+
+def new_side(runs: Sequence[WordRun]) -> Markup:
+    """What it says after."""
+    return marked(runs, without=RunKind.OLD)
+
+
+def short_runs(edit: Edit) -> tuple[WordRun, ...]:
+    """A changed block as a list shows it: without the words that are far from any change."""
+    was, now = edit.was or "", edit.now or ""
+    runs = list(diff_words(was, now, part=edit.part))
+    if min(len(was), len(now)) >= CUT:  # both end where they were cut, and not at one place
+        while len(runs) > 2 and runs[-1].kind is not RunKind.KEPT:
+            runs.pop()
+    return excerpt(runs, beside=BESIDE, most=MOST)
+
+
+def words_of(before: str, after: str) -> tuple[WordRun, ...]:
+    """The words in which two texts differ."""
+    return diff_words(before, after)
+
+
+def noise_in(diff: PageDiff) -> int:
+    """How many blocks differ and are no news."""
+    return sum(not block.is_news for block in diff.changed)
+
+
+def statuses(diff: PageDiff) -> Iterator[str]:
+    """How many blocks of each status there are, in words; the same ones aside."""
+    for status, count in sorted(diff.counts.items()):
+        if status.value != "same" and count:
+            yield f"{count} {status.value}"

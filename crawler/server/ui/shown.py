@@ -1,0 +1,171 @@
+"""How figures, instants and strangers' texts are shown on a page."""
+
+from base64 import b64encode
+from datetime import datetime, timedelta
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from crawler import __version__
+from crawler.cli.reasons import HTTP, in_words
+from crawler.cli.values import counted, shown_bytes, shown_rate, shown_share, shown_span
+from crawler.core.change import Change, ExplainedBlock
+from crawler.core.http import Url, path_and_query
+from crawler.core.visit import NEVER
+from crawler.server.ui.links import outside
+from crawler.server.ui.plots import NARROW, drawn
+from crawler.store.report import PageLine
+from crawler.times import shown_instant
+
+STYLE = Path(__file__).with_name("static") / "style.css"
+LONGEST_TEXT = 20_000  # characters of a stranger's text on a page
+# What would turn the words around it (Unicode 15, 3.4): a text that looks like another one.
+REPLACED = "\ufffd"
+STEERING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
+
+
+def harmless(text: object) -> str:
+    """A stranger's text without what steers the reader: control characters, and those that turn the direction."""
+    return "".join(
+        REPLACED if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 or ord(c) in STEERING else c
+        for c in str(text)[:LONGEST_TEXT]
+    )
+
+
+def apart(at: datetime, now: datetime) -> str:
+    """How long ago or ahead an instant is, in words."""
+    if abs(at - now) < timedelta(minutes=1):
+        return "now"
+    return f"in {shown_span(at - now)}" if at > now else f"{shown_span(at - now)} ago"
+
+
+def when(at: datetime | None, now: datetime) -> Markup:
+    """An instant as the time that has passed since, or is left until then, with the instant itself to be read."""
+    if at is None:
+        return Markup("never")
+    exact = shown_instant(at)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, apart(at, now))
+
+
+def due(at: datetime | None, now: datetime) -> Markup:
+    """When something is next: how long until then, or for how long it has been due."""
+    if at is None or at >= NEVER:
+        return Markup("never")
+    words = f"in {shown_span(at - now)}" if at > now else f"due for {shown_span(now - at)}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), shown_instant(at), words)
+
+
+def exactly(at: datetime | None) -> Markup:
+    """An instant to the minute, in the machine's time zone."""
+    if at is None:
+        return Markup("never")
+    return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), shown_instant(at))
+
+
+def short_url(url: Url) -> str:
+    """The path and query of a URL, for where its domain is known."""
+    return path_and_query(url)
+
+
+def paragraphs(text: str) -> Markup:
+    """The lines of a text, one below the other."""
+    return Markup("<br>").join(escape(line) for line in text.splitlines() if line.strip())
+
+
+def sentence(text: str) -> str:
+    """A text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+FOUND = {
+    Change.FIRST: "first seen",
+    Change.SAME: "the same",
+    Change.COSMETIC: "no news",
+    Change.CHANGED: "changed",
+    Change.MOVED: "moved",
+    Change.GONE: "gone",
+    Change.BACK: "back",
+    Change.UNKNOWN: "not to be had",
+}
+
+
+def found_by_look(change: Change) -> str:
+    """The finding of a look, in a word or two."""
+    return FOUND[change]
+
+
+def why_grouped(page: PageLine) -> str:
+    """Why a page stands in its group, in a few words."""
+    why = in_words(page.reason) if page.reason else ""
+    is_told = page.reason.startswith(HTTP)  # the reason is the status
+    status = f"status {page.status}" if page.status and page.status >= 400 and not is_told else ""
+    times = f"{counted(page.failures, 'look')} in a row" if page.failures > 1 else ""
+    return ", ".join(filter(None, (why, status, times)))
+
+
+def with_masks(piece: ExplainedBlock) -> Markup:
+    """The text of a piece with the words that are not compared struck out."""
+    found, end = Markup(""), 0
+    for start, stop in piece.masked:
+        found += Markup('{}<span class="left-out">{}</span>').format(
+            harmless(piece.text[end:start]), harmless(piece.text[start:stop])
+        )
+        end = stop
+    return found + escape(harmless(piece.text[end:]))
+
+
+def style_hash(text: str) -> str:
+    """The hash by which a policy allows one style sheet within a page (CSP 3, section 6.7.2.3)."""
+    return b64encode(sha256(text.encode()).digest()).decode()
+
+
+@cache
+def environment() -> Environment:
+    """The templates. All that is put in is escaped; a name that is not given is an error."""
+    made = Environment(
+        loader=PackageLoader("crawler.server.ui"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "in_words": in_words,
+        "apart": apart,
+        "bytes": shown_bytes,
+        "counted": counted,
+        "drawn": drawn,
+        "due": due,
+        "exactly": exactly,
+        "found_by_look": found_by_look,
+        "harmless": harmless,
+        "outside": outside,
+        "paragraphs": paragraphs,
+        "rate": shown_rate,
+        "sentence": sentence,
+        "share": shown_share,
+        "short_url": short_url,
+        "span": shown_span,
+        "style_hash": style_hash,
+        "trusted": Markup,  # the style sheet alone, which is ours
+        "when": when,
+        "why_grouped": why_grouped,
+        "with_masks": with_masks,
+    }
+    made.globals |= {"version": __version__, "narrow": NARROW}
+    return made
+
+
+def rendered(template: str, **given: Any) -> str:
+    """A page of HTML."""
+    return environment().get_template(template).render(**given)
+
+
+@cache
+def style() -> str:
+    """The style sheet of all pages."""
+    return STYLE.read_text(encoding="utf-8")

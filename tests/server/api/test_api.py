@@ -1,0 +1,235 @@
+"""The HTTP API as a program has it: a process that serves, tokens of the command, and a document of what there is."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import psycopg
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+
+from crawler.errors import BadInput
+from crawler.export import is_searchable, search
+from crawler.runtime.keys.api_tokens import make_token, revoke_token, token_shown, tokens_of
+from crawler.runtime.search_index import search_file
+from crawler.server.api.limits import RateLimit
+from crawler.server.search_index import IndexKeeper
+from tests.cli.conftest import Recrawl, Site
+from tests.patience import PATIENCE_S
+from tests.server.conftest import Seen, Visitor, recrawl, serving, site, stranger
+
+__all__ = ["recrawl", "serving", "site", "stranger"]
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that shows a token."""
+
+    visitor: Visitor
+    token: str
+
+    def get(self, name: str, **given: str | int) -> Seen:
+        query = f"?{urlencode(given)}" if given else ""
+        return self.visitor.get(f"/api/v1/{name}{query}", Authorization=f"Bearer {self.token}")
+
+    def json(self, name: str, **given: str | int) -> Any:
+        seen = self.get(name, **given)
+        assert (seen.status, seen.headers["content-type"]) == (200, "application/json"), seen.text
+        return json.loads(seen.text)
+
+
+@pytest.fixture
+def crawled(recrawl: Recrawl, site: Site) -> Site:
+    site.page("/", "/one", "/two", text="The mill by the river opens at nine and sells flour to whoever asks.")
+    site.page("/one", "/two", text="Rye is sown in autumn and cut in July, before the wheat of the lower fields.")
+    site.page("/two", "/", text="Bread keeps for a week in a linen bag, longer where the pantry is cold.")
+    assert recrawl("crawl", site.url, "--allow-private").code == 0
+    return site
+
+
+@pytest.fixture
+def program(recrawl: Recrawl, stranger: Visitor) -> Program:
+    token = recrawl("tokens", "add", "search").out.strip()
+    return Program(stranger, token)
+
+
+def problem(seen: Seen) -> Mapping[str, Any]:
+    assert seen.headers["content-type"] == "application/problem+json"
+    found: dict[str, Any] = json.loads(seen.text)
+    assert found["status"] == seen.status
+    return found
+
+
+def test_what_the_command_knows_comes_by_the_same_names(crawled: Site, program: Program, recrawl: Recrawl) -> None:
+    changes = program.json("changes")
+    told = recrawl("changes", "--json", "--diff").json["changes"]
+    assert changes["items"] == told
+    assert changes["next"] == str(told[-1]["position"])
+    assert [each["domain"] for each in program.json("domains")["items"]] == [crawled.name]
+    page = program.json("text", url=f"{crawled.url}one")
+    assert (page["version"], page["state"]) == (1, "known")
+    assert page["text"] == recrawl("show", f"{crawled.url}one", "--text").out.strip("\n")
+    [version] = program.json("versions", url=f"{crawled.url}one")["items"]
+    assert (version["number"], version["change"]) == (1, "first")
+    [report] = program.json("freshness")["items"]
+    assert (report["domain"], report["known"]) == (crawled.name, 3)
+
+
+def test_search_makes_its_index_and_keeps_it_in_step(crawled: Site, program: Program) -> None:
+    first = program.get("search", q="rye")
+    deadline = time.monotonic() + PATIENCE_S
+    hits: list[Any] = []
+    while not hits and time.monotonic() < deadline:
+        seen = program.get("search", q="sown autumn")
+        hits = json.loads(seen.text)["items"] if seen.status == 200 else []
+        time.sleep(0.1)
+
+    assert (problem(first)["status"], first.headers["retry-after"]) == (503, "5")
+    assert "is being made: ask again" in problem(first)["detail"]
+    assert [(hit["url"], "[sown]" in hit["excerpt"]) for hit in hits] == [(f"{crawled.url}one", True)]
+    assert problem(program.get("search", q='"'))["detail"] == "search for one to 32 words"
+
+
+def test_an_index_is_brought_in_step_one_at_a_time_and_what_keeps_it_is_told(
+    recrawl: Recrawl, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.page("/", text="Rye is sown in autumn and cut in July.")
+    assert recrawl("crawl", site.url, "--allow-private").code == 0
+    file = search_file(tmp_path)
+
+    async def search_twice() -> None:
+        keeper = IndexKeeper(tmp_path, pause=timedelta(0))
+        keeping = asyncio.create_task(keeper.run())
+        keeper.want()
+        async with asyncio.timeout(PATIENCE_S):
+            while not is_searchable(file) or not search(file, "rye"):
+                await asyncio.sleep(0.05)
+        monkeypatch.setenv("RECRAWL_DATABASE_URL", "postgresql://127.0.0.1:9/none")
+        async with asyncio.timeout(PATIENCE_S):
+            while "cannot open the database" not in keeper.want():
+                await asyncio.sleep(0.05)
+        keeping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await keeping
+
+    asyncio.run(search_twice())
+
+    assert [hit.url for hit in search(file, "rye")] == [site.url]  # what is there can still be searched
+
+
+def test_a_cursor_leads_through_all_of_it(crawled: Site, program: Program) -> None:
+    urls: list[str] = []
+    after = ""
+    while True:
+        answer = program.json("pages", domain=crawled.name, limit=2, text="true", **({"after": after} if after else {}))
+        urls += [each["url"] for each in answer["items"]]
+        assert all(each["text"] for each in answer["items"])
+        if answer["next"] is None:
+            break
+        after = answer["next"]
+    positions = [int(program.json("changes", after=n, limit=1)["next"]) for n in range(4)]
+
+    assert sorted(urls) == [crawled.url, f"{crawled.url}one", f"{crawled.url}two"]
+    assert positions == [1, 2, 3, 3]
+    assert program.json("changes", kind="gone") == {"items": [], "next": "3"}  # it gets on all the same
+    assert program.json("pages", domain=crawled.name)["items"][0]["text"] is None
+
+
+def test_its_document_is_valid_openapi_and_every_answer_is_as_it_says(crawled: Site, program: Program) -> None:
+    seen = program.visitor.get("/api/v1/openapi.json")  # without a token
+    document = json.loads(seen.text)
+    validate(document)
+    asked = {
+        "/api/v1/domains": {},
+        "/api/v1/changes": {},
+        "/api/v1/pages": {"domain": crawled.name, "text": "true"},
+        "/api/v1/text": {"url": f"{crawled.url}two"},
+        "/api/v1/versions": {"url": f"{crawled.url}two"},
+        "/api/v1/freshness": {},
+    }
+    assert asked.keys() == document["paths"].keys() - {"/api/v1/search"}
+    for path, given in asked.items():
+        schema = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        checker = Draft202012Validator(schema | {"components": document["components"]})
+        checker.validate(program.json(path.removeprefix("/api/v1/"), **given))
+
+
+def test_who_shows_no_good_token_is_refused_and_so_is_a_browser_with_a_session(
+    crawled: Site, program: Program, recrawl: Recrawl
+) -> None:
+    nobody = program.visitor.get("/api/v1/domains")
+    wrong = Program(program.visitor, "recrawl_wrong").get("domains")
+    program.visitor.enter()
+    browser = program.visitor.get("/api/v1/domains")
+    assert [problem(seen)["status"] for seen in (nobody, wrong, browser)] == [401, 401, 401]
+    assert nobody.headers["www-authenticate"].startswith("Bearer")
+    assert program.get("domains").status == 200
+    assert program.visitor.get("/", Cookie="", Authorization=f"Bearer {program.token}").status == 401
+    assert recrawl("tokens", "revoke", "search").code == 0
+    assert program.get("domains").status == 401  # at once
+    assert program.visitor.ask("POST", "/api/v1/domains", b"", {"Origin": program.visitor.address}).status == 405
+
+
+def test_what_cannot_be_asked_is_a_problem_in_a_sentence(crawled: Site, program: Program) -> None:
+    asked: list[tuple[str, dict[str, str | int], int, str]] = [
+        ("changes", {"limit": 100_000}, 400, "limit: '100000' is no number from 1 to 1000"),
+        ("changes", {"after": "-1"}, 400, "after: '-1' is no number"),
+        ("changes", {"what": "nowhere.example"}, 400, "is not registered"),
+        ("changes", {"kind": "odd"}, 400, "no kind of change"),
+        ("changes", {"after": 4}, 400, "the feed ends at 3, so that nothing can be after cursor 4"),
+        ("changes", {"since": "soon"}, 400, "since: "),
+        ("changes", {"colour": "red"}, 400, "colour is no parameter"),
+        ("pages", {}, 400, "domain is missing"),
+        ("pages", {"domain": crawled.name, "after": "xyz"}, 400, "after: "),
+        ("text", {"url": f"{crawled.url}nothing"}, 404, "no such version"),
+        ("text", {"url": f"{crawled.url}one", "version": 2**31}, 400, "version: "),
+        ("nothing", {}, 404, "openapi.json tells"),
+    ]
+    for name, given, status, words in asked:
+        found = problem(program.get(name, **given))
+        assert (found["status"], words in found["detail"]) == (status, True), found
+
+
+def test_a_cursor_whose_changes_were_forgotten_is_told_so(crawled: Site, program: Program, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("UPDATE domain_state SET forgotten_until = 2")
+
+    found = problem(program.get("changes", after=1))
+
+    assert (found["status"], "take all pages anew" in found["detail"]) == (410, True)
+    assert program.json("changes", after=2)["next"] == "3"
+
+
+def test_too_many_requests_are_told_when_to_come_again() -> None:
+    at = 0.0
+    rate = RateLimit(per_second=2, burst=3, now=lambda: at)
+    assert [rate.wait("a") for _ in range(4)] == [0, 0, 0, 0.5]
+    assert rate.wait("b") == 0
+    at = 0.5
+    assert (rate.wait("a"), rate.wait("a")) == (0, 0.5)
+
+
+def test_of_tokens_hashes_are_kept_and_nothing_else(tmp_path: Path) -> None:
+    made = make_token(tmp_path, "search", expires_at=None, at=NOW)
+    short = make_token(tmp_path, "short", expires_at=NOW + timedelta(days=1), at=NOW)
+    file = tmp_path / "run" / "api-tokens.json"
+
+    assert made not in file.read_text()
+    assert file.stat().st_mode & 0o077 == 0
+    assert [each.name for each in tokens_of(tmp_path)] == ["search", "short"]
+    assert token_shown(tmp_path, short, at=NOW) is not None
+    assert token_shown(tmp_path, short, at=NOW + timedelta(days=1)) is None
+    with pytest.raises(BadInput, match="already"):
+        make_token(tmp_path, "search", expires_at=None, at=NOW)
+    revoke_token(tmp_path, "search")
+    assert token_shown(tmp_path, made, at=NOW) is None
+    with pytest.raises(BadInput, match="no token search"):
+        revoke_token(tmp_path, "search")

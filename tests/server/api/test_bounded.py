@@ -1,0 +1,42 @@
+"""How much one answer of the API holds at most."""
+
+from pathlib import Path
+
+from crawler.server.api.endpoints import ENDPOINTS, MOST_CHANGES, Asked, ListedItems
+from crawler.store import report
+from crawler.store.database import Database
+from crawler.store.report import EventKind
+from tests.store.conftest import START, db
+from tests.store.made_up import crawl
+from tests.store.report.test_feed_by_sql import leased
+
+__all__ = ["db"]
+PAGES = 250
+SAYS_MUCH = """
+    UPDATE event SET blocks = (SELECT jsonb_agg(jsonb_build_array('text', repeat('a', 500), repeat('b', 500)))
+                                 FROM generate_series(1, 50))
+"""
+
+
+async def test_an_answer_ends_early_where_its_changes_say_much_and_the_cursor_leads_on(
+    db: Database, tmp_path: Path
+) -> None:
+    lease = await leased(db, "apple.test")
+    await crawl(db, lease, {0: list(range(1, PAGES)), **{n: [0] for n in range(1, PAGES)}}, START)
+    await report.stamp_feed(db, at=START)
+    async with db.transaction() as connection:
+        await connection.execute(SAYS_MUCH)
+    [changes] = [each for each in ENDPOINTS if each.name == "changes"]
+
+    async def asked(after: int) -> ListedItems:
+        values = {"what": None, "after": after, "since": None, "kind": frozenset(EventKind), "limit": MOST_CHANGES}
+        found = await changes.answer(Asked(db=db, home=tmp_path, at=START, values=values, want_index=str))
+        assert isinstance(found, ListedItems)
+        return found
+
+    first = await asked(0)
+    second = await asked(int(first.next or 0))
+    third = await asked(int(second.next or 0))
+
+    assert [len(each.items) for each in (first, second, third)] == [100, 100, 50]
+    assert [each.next for each in (first, second, third)] == ["100", "200", "250"]

@@ -1,0 +1,141 @@
+"""Who is let in, who is not, and what no page of another site can make the server do."""
+
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from crawler.runtime.keys.entrance import Signer, ensure_key, entrance, key_file
+from crawler.server.access import CODE_LASTS, SESSION_LASTS, Doorkeeper
+from tests.cli.conftest import Recrawl, Site
+from tests.server.conftest import WORD, Visitor
+
+PAGES = ["/", "/domain?name=x", "/changes", "/page?url=x", "/pieces?url=x"]
+FORMS = [
+    "/domains/add",
+    "/domains/set",
+    "/domains/pause",
+    "/domains/resume",
+    "/refresh",
+    "/rules/add",
+    "/rules/remove",
+    "/try",
+]
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def test_who_has_not_entered_sees_nothing(crawled: Site, stranger: Visitor) -> None:
+    for path in PAGES:
+        seen = stranger.get(path)
+        assert seen.status == 401, path
+        assert crawled.name not in seen.text
+        assert "recrawl serve" in seen.words
+
+
+def test_the_printed_address_lets_in_once(stranger: Visitor) -> None:
+    first = stranger.enter()
+    assert (first.status, first.headers["location"]) == (303, "/")
+    said = first.headers["set-cookie"].lower()
+    assert "httponly" in said
+    assert "samesite=strict" in said
+    assert stranger.get("/").status == 200
+
+    other = Visitor(stranger.address, stranger.entrance)
+    assert other.enter().status == 403
+    assert not other.cookie
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "1.2.3", "99999999999999.a.b", "{name}=1.a.0", "{name}=\x7f"])
+def test_a_made_up_session_is_none(stranger: Visitor, cookie: str) -> None:
+    name = f"recrawl_{stranger.address.rpartition(':')[2]}"
+    assert stranger.get("/", Cookie=cookie.format(name=name)).status == 401
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example"])
+def test_a_request_by_another_name_is_refused(visitor: Visitor, host: str) -> None:
+    assert visitor.get("/", Host=host).status == 403
+
+
+def test_a_page_of_another_site_gets_nothing(visitor: Visitor) -> None:
+    for origin in ("http://evil.example", "null", visitor.address.replace("http://", "https://")):
+        assert visitor.get("/", Origin=origin).status == 403
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_form_of_a_stranger_is_acted_upon(crawled: Site, visitor: Visitor, recrawl: Recrawl, form: str) -> None:
+    found = WORD.search(visitor.get("/").text)
+    assert found is not None
+    fields = {"name": crawled.name, "url": f"{crawled.url}one", "said": "Rye", "prefix": "/", "pattern": "/"}
+    before = recrawl("domains", "show", crawled.name, "--json").json
+    asked = len(crawled.asked)
+
+    assert visitor.post(form, fields).status == 403, "without the word of the session"
+    assert visitor.post(form, {**fields, "word": "0" * 64}).status == 403
+    own = {**fields, "word": found[1]}
+    assert visitor.post(form, own, Origin="http://evil.example").status == 403
+    assert visitor.post(form, own, Origin="null").status == 403
+    assert visitor.post(form, own, Host="evil.example").status == 403
+    no_origin = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert visitor.ask("POST", form, f"word={found[1]}&name={crawled.name}".encode(), no_origin).status == 403
+    assert Visitor(visitor.address, "").post(form, own).status == 401, "and without a session"
+    assert visitor.get(form).status == 405
+
+    assert recrawl("domains", "show", crawled.name, "--json").json == before
+    assert len(crawled.asked) == asked
+
+
+def test_a_form_that_is_too_large_is_refused(visitor: Visitor) -> None:
+    assert visitor.post("/domains/add", {"url": "x" * 70_000}).status == 413
+
+
+def test_every_answer_forbids_what_could_run_and_who_could_frame_it(crawled: Site, visitor: Visitor) -> None:
+    for path in [*PAGES, "/style.css", "/nothing", f"/domain?name={crawled.name}"]:
+        said = visitor.get(path).headers
+        assert said["content-security-policy"].startswith("default-src 'none'; style-src 'self'"), path
+        assert "unsafe" not in said["content-security-policy"]
+        assert "frame-ancestors 'none'" in said["content-security-policy"]
+        assert said["x-content-type-options"] == "nosniff"
+        assert said["referrer-policy"] == "same-origin"
+        assert "server" not in said
+    assert visitor.get("/").headers["cache-control"] == "no-store"
+
+
+def test_the_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    made = ensure_key(tmp_path)
+    assert ensure_key(tmp_path) == made
+    assert len(made) >= 43
+    assert stat.S_IMODE(key_file(tmp_path).stat().st_mode) == 0o600
+    assert made not in repr(Signer(made))
+
+
+def test_codes_and_sessions_end() -> None:
+    doorkeeper = Doorkeeper("key", addresses=("http://127.0.0.1:4280",), opened_at=NOW)
+    code = entrance("http://127.0.0.1:4280", "key", at=NOW).partition("code=")[2]
+    assert doorkeeper.admit(code, at=NOW + CODE_LASTS + timedelta(seconds=1)) is None
+    session = doorkeeper.admit(code, at=NOW)
+    assert session is not None
+    assert doorkeeper.knows(session, at=NOW + SESSION_LASTS)
+    assert not doorkeeper.knows(session, at=NOW + SESSION_LASTS + timedelta(seconds=1))
+    assert not doorkeeper.knows(code, at=NOW), "a code is no session"
+    assert doorkeeper.admit(session, at=NOW) is None, "nor a session a code"
+
+
+def test_a_code_from_before_the_server_began_is_refused_since_it_may_have_been_used() -> None:
+    code = Signer("key").signed("enter", NOW)
+    later = Doorkeeper("key", addresses=("http://127.0.0.1:1",), opened_at=NOW + timedelta(seconds=1))
+    assert later.admit(code, at=NOW + timedelta(seconds=2)) is None
+
+
+def test_a_code_of_another_key_is_none() -> None:
+    doorkeeper = Doorkeeper("key", addresses=("http://127.0.0.1:1",), opened_at=NOW)
+    assert doorkeeper.admit(Signer("other").signed("enter", NOW), at=NOW) is None
+
+
+def test_other_commands_know_pages_that_are_served_by_hand(visitor: Visitor, recrawl: Recrawl) -> None:
+    parts = {part["name"]: part for part in recrawl("status", "--json").json["parts"]}
+    shown = recrawl("ui")
+
+    assert parts["Pages"]["is_running"]
+    assert visitor.address in parts["Pages"]["detail"]
+    assert f"{visitor.address}/enter" in shown.out

@@ -1,0 +1,178 @@
+"""The pages in a real browser, as a new user: a site, its first crawl, a word that changes, a clock, a target."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect, sync_playwright
+
+from crawler.fetch.browser import BrowserMissing, find_browser
+from crawler.store.report.figures import SMALL
+from tests.cli.conftest import Done, Recrawl, Site, command
+from tests.patience import PATIENCE_S
+from tests.server.conftest import Visitor
+
+GRAVE = {"serious", "critical"}
+PICTURES = os.environ.get("RECRAWL_PICTURES")  # a folder: what the pages look like is kept there
+
+
+@pytest.fixture
+def page(stranger: Visitor) -> Iterator[Page]:
+    """A tab that has entered. The test is skipped where there is no browser."""
+    try:
+        program = find_browser()
+    except BrowserMissing as missing:
+        pytest.skip(str(missing))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        tab = browser.new_context(viewport={"width": 1200, "height": 900}).new_page()
+        tab.set_default_timeout(PATIENCE_S * 1000)
+        complaints: list[str] = []
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        asked: list[str] = []
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.goto(stranger.entrance)
+        yield tab
+        browser.close()
+        assert all(url.startswith(stranger.address) for url in asked), "something was asked of somebody else"
+        assert not complaints, "the browser complains: its policy forbids something that a page holds"
+
+
+@pytest.fixture
+def beside(database_url: str, tmp_path: Path) -> Recrawl:
+    """The command in a process of its own: an event loop of the browser's runs in this one."""
+
+    def run(*arguments: str) -> Done:
+        return command(*arguments, database_url=database_url, home=tmp_path)
+
+    return run
+
+
+def looked_at(tab: Page, name: str) -> None:
+    """The page is usable for everybody, in light and dark, on a wide screen and on a phone."""
+    for scheme, width in (("light", 1200), ("dark", 1200), ("light", 360), ("dark", 360)):
+        tab.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        tab.set_viewport_size({"width": width, "height": 900})
+        found = [each for each in Axe().run(tab).response["violations"] if each["impact"] in GRAVE]
+        said = [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found]
+        assert not said, f"{name}, {scheme}, {width}"
+        excess = tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert excess <= 0, f"{name} is wider than {width} pixels"
+        if PICTURES:
+            tab.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)
+    tab.emulate_media(color_scheme="light")
+    tab.set_viewport_size({"width": 1200, "height": 900})
+
+
+def test_a_new_user_adds_a_site_sees_a_change_ignores_a_clock_and_sets_a_target(
+    site: Site, page: Page, beside: Recrawl
+) -> None:
+    site.page("/", "/mill", "/oven", text="The mill by the river opens at nine and sells flour to whoever asks.")
+    site.page("/mill", "/", text="Rye is sown in autumn.</p><p>It is cut in July.</p><p class=clock>It is 10:15:30 now")
+    site.page("/oven", "/", text="Bread keeps for a week in a linen bag, longer where the pantry is cold.")
+    looked_at(page, "empty")
+
+    page.get_by_label("Web address").fill(site.url)
+    page.get_by_label("It is a server of my own").check()
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("status")).to_contain_text(f"{site.name} is registered")
+    expect(page.get_by_role("heading", level=1)).to_have_text(site.name)
+    assert beside("crawl", site.name).code == 0  # no stack runs here, which would do so by itself
+
+    page.reload()
+    expect(page.locator("dl.figures")).to_contain_text("Pages looked at 3", use_inner_text=True)
+    site.page(
+        "/mill", "/", text="Rye is sown in autumn.</p><p>It is cut in August.</p><p class=clock>It is 11:42:07 now"
+    )
+    page.get_by_text("Look now").first.click()
+    page.get_by_role("button", name="Look now").click()
+    expect(page.get_by_role("status")).to_contain_text("3 pages under")
+    assert beside("crawl", site.name).code == 0
+
+    page.get_by_role("link", name="Changes", exact=True).click()
+    change = page.locator(".change").first
+    expect(change.locator("del").filter(has_text="July")).to_have_text("July")
+    expect(change.locator("ins").filter(has_text="August")).to_have_text("August")
+    looked_at(page, "changes")
+    change.get_by_role("link", name="/mill").first.click()
+    expect(page.get_by_role("heading", name="What changed from version 1 to 2")).to_be_visible()
+    page.get_by_text("The answer's headers").click()
+    expect(page.locator("details dl.facts")).to_contain_text("text/html")
+    looked_at(page, "page")
+    page.get_by_role("link", name="side by side").click()
+    expect(page.locator(".sides")).to_contain_text("It is cut in July.")
+    looked_at(page, "sides")
+
+    page.get_by_role("link", name="Ignore or watch a piece").click()
+    looked_at(page, "pieces")
+    page.get_by_label("It is 11:42:07 now").check()
+    page.get_by_role("button", name="Preview the rule").click()
+    expect(page.get_by_label("Expression (RE2)")).to_have_value("It is [0-9]+:[0-9]+:[0-9]+ now")
+    expect(page.locator(".left-out")).to_have_text(["It is 11:42:07 now"])
+    looked_at(page, "preview")
+    page.get_by_role("button", name="Make this rule").click()
+    expect(page.get_by_role("status")).to_contain_text("From now on")
+    site.page(
+        "/mill", "/", text="Rye is sown in autumn.</p><p>It is cut in August.</p><p class=clock>It is 12:01:59 now"
+    )
+    page.get_by_role("button", name="Try: one look, not recorded").click()
+    expect(page.get_by_text("A crawl would find: no news")).to_be_visible()
+    looked_at(page, "try")
+
+    page.goto(page.url.partition("/try")[0])
+    page.get_by_role("link", name=site.name).click()
+    page.get_by_text("Budget and target").click()
+    page.get_by_label("Target: so much fresh").fill("97%")
+    page.get_by_role("button", name="Set").click()
+    expect(page.get_by_role("status")).to_contain_text("is changed")
+    expect(page.locator(".figure")).to_contain_text("target 97.0 %")
+    page.get_by_text("Change a setting").click()
+    page.get_by_text("Forget this domain").click()
+    looked_at(page, "domain")
+    page.get_by_label("Setting", exact=True).select_option("render")
+    page.get_by_label("Its value; empty for the default").fill("never")
+    page.locator("form[action='/domains/set-one'] button").click()
+    expect(page.get_by_role("status")).to_contain_text(re.compile("In a browser: .+ -> never"))
+    looked_at(page, "changed-setting")
+    page.get_by_role("link", name="recrawl").click()
+    expect(page.locator(".card")).to_contain_text("target 97.0 %")
+    looked_at(page, "home")
+    assert beside("domains", "show", site.name, "--json").json["settings"]["target_freshness"] == 0.97
+    assert beside("rules", "list", site.name, "--json").json["rules"][0]["ignore_text"] == [
+        "It is [0-9]+:[0-9]+:[0-9]+ now"
+    ]
+
+
+def test_a_large_domain_is_told_to_be_counted(crawled: Site, page: Page, database_url: str) -> None:
+    with psycopg.connect(database_url) as counted_by_nobody:
+        counted_by_nobody.execute("LOCK TABLE domain_figures IN EXCLUSIVE MODE")  # whoever counts waits
+        with psycopg.connect(database_url) as connection:
+            connection.execute("UPDATE domain_state SET tracked = %s", (SMALL + 1,))
+        page.reload()
+        expect(page.locator(".card")).to_contain_text("are being counted for the first time")
+        looked_at(page, "counted-home")
+        page.get_by_role("link", name=crawled.name).first.click()
+        expect(page.locator(".note")).to_contain_text("are being counted for the first time")
+        looked_at(page, "counted-domain")
+    page.get_by_role("link", name="reload").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(crawled.name)
+
+
+def test_all_of_it_can_be_done_by_keyboard(crawled: Site, page: Page) -> None:
+    page.goto(page.url)
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("Skip to the content")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text(crawled.name)
+    page.keyboard.press("Enter")
+    page.get_by_text("Pause").first.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_have_text(f"{crawled.name} is paused.")

@@ -1,0 +1,105 @@
+"""Atom feeds on the pages of one's own: for whoever has the address, as long as it is not revoked."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import feedparser
+
+from tests.cli.conftest import Recrawl, Site, command
+from tests.server.conftest import Visitor
+
+
+def path_of(address: str) -> str:
+    split = urlsplit(address)
+    return f"{split.path}?{split.query}"
+
+
+def test_the_address_of_a_feed_lets_a_feed_reader_in_to_that_feed_alone(
+    crawled: Site, stranger: Visitor, recrawl: Recrawl
+) -> None:
+    printed = recrawl("feed", crawled.name, "--kind", "new")
+    assert printed.code == 0, printed.err
+    address = printed.out.strip()
+    assert address.startswith(stranger.address)
+
+    seen = stranger.get(path_of(address))
+    read = feedparser.parse(seen.text)
+
+    assert seen.status == 200
+    assert seen.headers["content-type"] == "application/atom+xml; charset=utf-8"
+    assert not read.bozo
+    assert {entry.link for entry in read.entries} >= {f"http://{crawled.name}/"}
+    assert [link.href for link in read.feed.links if link.rel == "self"] == [address]
+    # What it has already is not sent again.
+    again = stranger.get(path_of(address), **{"If-None-Match": seen.headers["etag"]})
+    assert (again.status, again.text) == (304, "")
+    # And it opens nothing else.
+    token = address.rpartition("token=")[2]
+    for other in ("/feed.atom", f"/feed.atom?token={token}", f"/feed.atom?domain=other.test&kind=new&token={token}"):
+        refused = stranger.get(other)
+        assert refused.status == 401
+        assert crawled.name not in refused.text
+    assert stranger.get(f"/changes?token={token}").status == 401
+    assert stranger.get(path_of(address), Host="evil.example").status == 403
+
+
+def test_each_address_of_a_feed_is_listed_and_revoked_by_its_name_and_the_others_go_on(
+    crawled: Site, stranger: Visitor, recrawl: Recrawl
+) -> None:
+    before = recrawl("feed", "--json").json
+    phone = recrawl("feed", "--name", "phone").out.strip()
+    other = recrawl("feed", crawled.name, "--kind", "new,gone").out.strip()
+    assert before["is_served"]
+    assert recrawl("feed").out.strip() == before["feed"]  # the same, asked for again
+    assert phone != before["feed"]
+    assert recrawl("feed", crawled.name, "--name", "phone").code == 2
+
+    listed = recrawl("feed", "--list", "--json").json["feeds"]
+    assert [(each["name"], each["domain"], each["kinds"]) for each in listed] == sorted(
+        [("all", None, None), ("phone", None, None), (f"{crawled.name} new,gone", crawled.name, "new,gone")]
+    )
+    assert "token" not in recrawl("feed", "--list").out
+    assert recrawl("feed", "--revoke", "phone").code == 0
+
+    seen = {address: stranger.get(path_of(address)).status for address in (phone, before["feed"], other)}
+    assert seen == {phone: 401, before["feed"]: 200, other: 200}
+    assert recrawl("feed", "--revoke", "phone").complaint.endswith("by the name phone: recrawl feed --list")
+    again = recrawl("feed", "--name", "phone").out.strip()
+    assert again != phone  # a name that is used again brings no old address back
+    assert (stranger.get(path_of(again)).status, stranger.get(path_of(phone)).status) == (200, 401)
+    assert recrawl("feed", "--revoke-all").out == "3 addresses revoked\n"
+    assert {stranger.get(path_of(address)).status for address in (again, before["feed"], other)} == {401}
+
+
+def test_what_the_pages_link_to_goes_by_a_name_too_and_so_does_what_was_made_before_names(
+    crawled: Site, visitor: Visitor, recrawl: Recrawl, tmp_path: Path
+) -> None:
+    def linked() -> str:
+        seen = visitor.get("/changes")
+        return "/feed.atom" + seen.text.partition('href="/feed.atom')[2].partition('"')[0].replace("&amp;", "&")
+
+    nobody, before = Visitor(visitor.address, ""), linked()
+    assert [each["name"] for each in recrawl("feed", "--list", "--json").json["feeds"]] == ["pages"]
+    assert nobody.get(before).status == 200
+    assert (tmp_path / "run" / "feeds-key").stat().st_mode & 0o077 == 0
+    assert recrawl("feed", "--revoke", "pages").code == 0
+    assert nobody.get(before).status == 401
+    assert nobody.get(linked()).status == 200
+
+
+def test_the_list_of_changes_has_its_feed(crawled: Site, visitor: Visitor) -> None:
+    seen = visitor.get("/changes?kind=first&domain=")
+    href = seen.text.partition('href="/feed.atom')[2].partition('"')[0].replace("&amp;", "&")
+
+    assert Visitor(visitor.address, "").get(f"/feed.atom{href}").status == 200
+
+
+def test_changes_can_be_written_as_a_feed(crawled: Site, recrawl: Recrawl, database_url: str, tmp_path: Path) -> None:
+    done = command("changes", crawled.name, "--kind", "new", "--atom", database_url=database_url, home=tmp_path)
+    read = feedparser.parse(done.out)
+
+    assert done.code == 0
+    assert not read.bozo
+    assert len(read.entries) > 0
+    wrong = recrawl("changes", "--atom", "--json")
+    assert (wrong.code, wrong.out) == (2, "")

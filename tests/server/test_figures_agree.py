@@ -1,0 +1,112 @@
+"""One crawl of a site with gone pages, dead links, excluded pages and absent sitemaps: all that tells of it agrees."""
+
+import asyncio
+import re
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+
+from crawler.runtime.metrics.domains import MOST_DOMAINS, domain_families
+from crawler.store import report
+from crawler.store.database import open_database
+from tests.cli.conftest import Answer, Recrawl, Site
+from tests.server.api.test_api import Program
+from tests.server.conftest import Visitor
+
+ROBOTS = b"User-agent: *\nDisallow: /private\n"
+RECEIVED = re.compile(r"Received +\S+ \S+ by (\d+) requests")
+COUNTED = {"known": 3, "gone": 1, "dead_link": 1, "refused": 1}
+COUNTS = {"new": 0, "known": 3, "gone": 1, "dead_links": 1, "moved": 0, "refused": 1, "withheld": 0}
+
+
+@pytest.fixture
+def told(recrawl: Recrawl, site: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Crawl twice; between, a page is taken away. Give what `refresh` and the second crawl say."""
+    monkeypatch.setenv("RECRAWL_USUAL_LISTS", "true")
+    site.answers["/robots.txt"] = Answer(ROBOTS)
+    texts = {
+        "/": "The mill by the river opens at nine and sells flour to whoever asks.",
+        "/one": "Rye is sown in autumn and cut in July, before the wheat of the lower fields.",
+        "/two": "Bread keeps for a week in a linen bag, longer where the pantry is cold.",
+        "/three": "Oats need less sun than barley and are cut when the straw is still green.",
+    }
+    for path, text in texts.items():
+        site.page(path, *(texts if path != "/" else (*texts, "/nowhere", "/private/page")), text=text)
+    assert recrawl("crawl", site.url, "--allow-private").code == 0
+    for _ in range(2):
+        assert recrawl("notify", "add", "command:true").code == 0
+    site.answers["/two"] = Answer(b"gone", status=410)
+    site.asked.clear()
+    said = [recrawl("refresh", site.name).out, recrawl("crawl", site.name, "--dry-run").out]
+    done = recrawl("crawl", site.name)
+    assert done.code == 0, done.err
+    return [*said, done.out, done.err]
+
+
+def test_all_that_tells_of_a_domains_pages_tells_the_same(
+    told: list[str], recrawl: Recrawl, site: Site, database_url: str, visitor: Visitor
+) -> None:
+    refreshed, previewed, summary, beside = told
+
+    assert "5 pages under" in refreshed
+    assert re.search(r"Due pages +5 ", previewed)
+    assert re.search(r"Sitemaps +looked for at \d usual places", previewed)
+    assert re.search(r"Looked at +5 pages", summary)
+    assert re.search(r"Gone +1\n", summary)
+    assert re.search(r"Dead links +1 ", summary)
+    received = RECEIVED.search(summary)
+    assert received is not None
+    assert int(received[1]) == len(site.asked) - ("/robots.txt" in site.asked)
+    assert "Told: 1 change in 2 messages" in beside
+
+    [listed] = recrawl("domains", "list", "--json").json["domains"]
+    assert listed["pages"] == COUNTS
+    [reported] = recrawl("report", site.name, "--json").json["domains"]
+    assert {name: reported[name] for name in COUNTS} == COUNTS
+    shown = recrawl("report", site.name).out
+    assert re.search(r"Gone +1\n", shown)
+    assert re.search(r"Dead links +1\n", shown)
+
+    views = recrawl("db", "sql", "SELECT counted_as, count(*)::int AS n FROM report_page GROUP BY 1", "--json")
+    by_page = {row["counted_as"]: row["n"] for row in views.json["rows"]}
+    assert {name: n for name, n in by_page.items() if name != "unread_list"} == COUNTED
+    assert by_page["unread_list"] >= 2
+    [row] = recrawl("db", "sql", "SELECT * FROM report_domain", "--json").json["rows"]
+    assert (row["pages_known"], row["pages_gone"], row["dead_links"], row["pages_refused"]) == (3, 1, 1, 1)
+    for state, n in COUNTED.items():
+        assert len(recrawl("pages", site.name, "--state", state, "--json").json["pages"]) == n
+
+    token = recrawl("tokens", "add", "figures").out.strip()
+    [item] = Program(visitor, token).json("freshness")["items"]
+    assert {name: item[name] for name in COUNTS} == COUNTS
+    page = visitor.get(f"/domain?name={site.name}").words
+    assert "Pages looked at 3 " in page
+    assert " Gone 1 Dead links 1 Moved 0 " in page
+    assert "Dead links (1)" in page
+
+    metrics = asyncio.run(gauges(database_url))
+    assert metrics["recrawl_domain_known_pages"] == [3]
+    assert metrics["recrawl_domain_gone_pages"] == [1]
+    assert metrics["recrawl_domain_dead_links"] == [1]
+    assert metrics["recrawl_domain_withheld_pages"] == [0]
+
+
+async def gauges(database_url: str) -> dict[str, list[float]]:
+    """The values of each family of metrics."""
+    async with open_database(database_url) as db:
+        domains, calibration = await report.domain_gauges(db, at=datetime.now(UTC), most=MOST_DOMAINS)
+    families = domain_families(domains, calibration)
+    return {family.name: [sample.value for sample in family.samples] for family in families}
+
+
+def test_withheld_pages_are_counted_on_the_first_screen_and_in_the_report(
+    recrawl: Recrawl, crawled: Site, database_url: str, visitor: Visitor
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE page SET withheld_since = now() WHERE right(url, 3) = 'one'")
+
+    assert "Withheld 1 page" in visitor.get("/").words
+    assert "Withheld 1 page" in visitor.get(f"/domain?name={crawled.name}").words
+    assert re.search(r"Withheld +1 page whose new content", recrawl("report", crawled.name).out)
+    assert recrawl("domains", "list", "--json").json["domains"][0]["pages"]["withheld"] == 1

@@ -1,0 +1,40 @@
+"""The pages as files: the same figures, no forms, and every link leads to a file that is there."""
+
+import re
+from html import unescape
+from pathlib import Path
+
+from crawler.cli.values import shown_share
+from tests.cli.conftest import Recrawl, Site
+from tests.server.test_pages import edited
+
+
+def test_files_lead_to_each_other_and_need_nobody(crawled: Site, recrawl: Recrawl, tmp_path: Path) -> None:
+    edited(crawled, recrawl)
+    folder = tmp_path / "a folder" / "report"
+    told = recrawl("report", "--html", str(folder), "--json").json
+    files = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir()}
+    assert Path(told["index"]) == folder / "index.html"
+    assert told["files"] == len(files) == 3 + 3, "home, changes, one domain, three pages"
+    for name, text in files.items():
+        assert "<form" not in text, name
+        assert "default-src 'none'; style-src 'sha256-" in text
+        for address in map(unescape, re.findall(r'href="([^"]*)"', text)):
+            assert address in files or address.startswith(("#", crawled.url)), (name, address)
+    (said,) = recrawl("report", "--json").json["domains"]
+    assert shown_share(said["freshness"]) in files["index.html"]
+    assert "<del>July</del><ins>August</ins>" in files["changes.html"]
+    assert any("What changed from version 1 to 2" in text for text in files.values())
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(crawled: Site, recrawl: Recrawl, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = recrawl("report", "--html", str(tmp_path / "file" / "beneath"))
+    assert done.code == 1
+    assert "cannot be made" in done.complaint
+
+
+def test_a_domain_that_nobody_registered_is_told(recrawl: Recrawl, tmp_path: Path) -> None:
+    assert recrawl("report", "nobody.example", "--html", str(tmp_path / "out")).code == 2
+    assert recrawl("report", "--html", str(tmp_path / "out")).code == 0, "of no domain at all there is a page, too"
+    assert "No domain yet" in (tmp_path / "out" / "index.html").read_text()

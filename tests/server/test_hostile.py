@@ -1,0 +1,147 @@
+"""A site whose titles, addresses and texts are scripts, terminal escapes, markdown and SQL: harmless on every page."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from crawler.server.ui.links import outside
+from crawler.server.ui.shown import harmless
+from tests.cli.conftest import Answer, Recrawl, Site
+from tests.server.conftest import Visitor
+
+SCRIPT = "</pre></title><script>alert(1)</script><img src=x onerror=alert(2)>"
+ESCAPES = "\x1b[31mred\x1b]0;title\x07\u202egnp.exe\u2066"
+MARKDOWN = "[click](javascript:alert(3)) ![x](http://evil.example/x.png)"
+SQL = "'; DROP TABLE page; --"
+TEMPLATE = "{{ 7 * 7 }} {% include '/etc/passwd' %}"
+HEADERS = (("Content-Type", "text/html; charset=utf-8"), ("X-Served-By", f"{SCRIPT} {MARKDOWN} {SQL}"))
+ALL = f"{SCRIPT} {ESCAPES} {MARKDOWN} {SQL} {TEMPLATE}"
+# Elements and attributes that templates of ours have; a stranger's text can add none.
+ELEMENTS = {
+    *("html", "head", "meta", "title", "link", "style", "body", "a", "header", "nav", "main", "div", "p", "footer"),
+    *("h1", "h2", "h3", "ul", "li", "span", "small", "dl", "dt", "dd", "section", "form", "input", "label", "button"),
+    *("article", "bdi", "time", "del", "ins", "table", "caption", "thead", "tbody", "tr", "th", "td", "details"),
+    *("summary", "pre", "code", "figure", "figcaption", "fieldset", "legend", "select", "option", "br", "strong"),
+    "textarea",
+    *("svg", "path", "g", "text", "circle", "rect"),
+}
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and all that they lead to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.addresses += [value or "" for name, value in attrs if name in {"href", "action", "src"}]
+
+
+def hostile(site: Site, season: str) -> list[str]:
+    """Pages of strangers' making; the addresses of those that a crawl reads."""
+    escaped = ALL.replace("&", "&amp;").replace("<", "&lt;")
+    odd = [
+        "/%3Cscript%3Ealert(1)%3C/script%3E",
+        "/'-alert(1)-'",
+        "/x?q=%22onmouseover=alert(1)",
+        "/%1B%5B31m",
+        "/%E2%80%AEgnp.exe",
+    ]
+    links = "".join(f'<a href="{path.replace(chr(34), "%22")}">{escaped}</a>' for path in [*odd, "javascript:alert(9)"])
+    for n, path in enumerate(["/", *odd]):
+        own = f"{escaped} in {season} {'abcdefg'[n] * 4}"
+        body = f"<html><title>{own}</title><p>{own}</p>{links}</html>"
+        site.answers[path] = Answer(body.encode(), headers=HEADERS)
+    return odd
+
+
+def safe(text: str, *, address: str) -> None:
+    """A page has no element or attribute but ours, and leads to nothing that could run."""
+    found = Elements()
+    found.feed(text)
+    assert found.tags <= ELEMENTS, found.tags - ELEMENTS
+    assert not {name for name in found.attributes if name.startswith("on")}
+    assert "style" not in found.attributes
+    for each in found.addresses:
+        assert each.startswith(("/", "#", address, "http://127.0.0.1:")) or each.endswith(".html"), each
+    steering = re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+    assert not steering, text[steering.start() - 100 :][:200]
+    assert "49" not in re.findall(r"\{\{ 7 \* 7 \}\}|(?<![0-9])49 \{%", text)
+
+
+@pytest.fixture
+def seen_twice(site: Site, recrawl: Recrawl) -> list[str]:
+    paths = hostile(site, "summer")
+    assert recrawl("crawl", site.url, "--allow-private").code == 0
+    hostile(site, "winter")
+    assert recrawl("refresh", site.name).code == 0
+    assert recrawl("crawl", site.name).code == 0
+    return [f"{site.url}{path[1:]}" for path in ["/", *paths]]
+
+
+def test_strangers_texts_are_texts_on_every_page(seen_twice: list[str], site: Site, visitor: Visitor) -> None:
+    changes = visitor.get("/changes")
+    assert changes.text.count('<article class="change">') >= len(seen_twice) - 1
+    assert "DROP TABLE page" in changes.words
+    pages = [visitor.get("/"), changes, visitor.get(f"/domain?name={site.name}"), visitor.get("/changes?kind=first")]
+    for url in seen_twice:
+        pages += [
+            visitor.get(f"/page?url={quote(url)}"),
+            visitor.get(f"/page?url={quote(url)}&from=1&to=2&view=sides"),
+            visitor.get(f"/pieces?url={quote(url)}"),
+            visitor.get(f"/pieces?url={quote(url)}&piece=2&way=ignore_text&pattern=/"),
+            visitor.send("/try", url=url),
+        ]
+    for page in pages:
+        assert page.status == 200, page.words
+        safe(page.text, address=visitor.address)
+    assert visitor.get("/").status == 200, "no table is dropped"
+
+
+def test_what_an_address_or_a_form_says_is_a_text_too(crawled: Site, visitor: Visitor) -> None:
+    for said in (SCRIPT, SQL, TEMPLATE, ESCAPES, "\x00", "é" * 1500, "%00", "%ff%fe"):
+        for path in (
+            "/domain?name=",
+            "/page?url=",
+            "/changes?domain=",
+            "/changes?before=",
+            "/pieces?url=",
+            "/enter?code=",
+        ):
+            page = visitor.get(f"{path}{quote(said)}")
+            assert page.status in {200, 303, 400, 403}, (path, said)
+            safe(page.text, address=visitor.address)
+        for form in ("/domains/add", "/domains/set", "/refresh", "/rules/add", "/rules/remove", "/try"):
+            page = visitor.send(form, url=said, name=said, pattern=said, said=said, prefix=said)
+            assert page.status in {200, 400}, (form, said)
+            safe(page.text, address=visitor.address)
+    seen = visitor.send("/rules/add", url=f"{crawled.url}one", way="ignore_text", said=f"{SCRIPT[:80]}", pattern=SCRIPT)
+    safe(seen.text, address=visitor.address)
+    safe(visitor.get(f"/domain?name={crawled.name}").text, address=visitor.address)
+
+
+def test_files_are_as_harmless(seen_twice: list[str], recrawl: Recrawl, tmp_path: Path) -> None:
+    assert recrawl("report", "--html", str(tmp_path / "out")).code == 0
+    files = sorted((tmp_path / "out").glob("*.html"))
+    assert len(files) >= len(seen_twice) + 3
+    for file in files:
+        safe(file.read_text(encoding="utf-8"), address="http://127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "data:text/html,x", " javascript:x", "vbscript:x", "//x", "file:///"]
+)
+def test_only_the_web_is_led_to(url: str) -> None:
+    assert outside(url) == ""
+
+
+def test_what_steers_a_reader_is_shown_and_does_nothing() -> None:
+    assert harmless("a\x1b[0m\u202eb\nc\td") == "a\ufffd[0m\ufffdb\nc\td"

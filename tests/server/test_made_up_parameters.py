@@ -1,0 +1,82 @@
+"""Addresses and forms with parameters that nobody's page has made: refused with a reason, never an error of ours."""
+
+from urllib.parse import quote
+
+from crawler.server.api.endpoints import ENDPOINTS
+from tests.cli.conftest import Recrawl, Site
+from tests.server.conftest import WORD, Visitor, crawled, recrawl, serving, site, stranger, visitor
+
+__all__ = ["crawled", "recrawl", "serving", "site", "stranger", "visitor"]
+
+VALUES = {
+    "nul": "a\0b",
+    "beyond-int4": "9999999999",
+    "beyond-int8": "9" * 30,
+    "negative": "-9999999999",
+    "huge-place": f"1_{'9' * 30}",
+    "place-before-time": "-62135596800_-1",
+    "place-after-time": "1e308_1",
+    "early": "0001-01-01T00:00:00+14:00",
+    "late": "9999-12-31T23:59:59-14:00",
+    "brackets": "http://[::1",
+    "port": "http://a:99999999/",
+    "expression": "re:(",
+    "quote": "'\"(*) AND",
+    "long": "x" * 8000,
+    "digits-of-others": "\u0661\u00b2",
+}
+PAGES = {
+    "/": ("after",),
+    "/domain": ("name",),
+    "/changes": ("domain", "kind", "since", "before"),
+    "/page": ("url", "from", "to", "older", "view"),
+    "/pieces": ("url", "piece", "way", "said", "pattern"),
+    "/feed.atom": ("domain", "prefix", "kind", "token"),
+    "/enter": ("code",),
+}
+FORMS = {
+    "/domains/add": ("url", "budget_per_day", "target_freshness", "target_age", "bytes_per_day"),
+    "/domains/set": ("name", "budget_per_day", "target_freshness", "target_age", "bytes_per_day"),
+    "/domains/set-one": ("name", "setting", "value"),
+    "/domains/remove": ("name", "confirmed"),
+    "/domains/pause": ("name",),
+    "/domains/resume": ("name",),
+    "/refresh": ("name", "prefix", "back"),
+    "/rules/add": ("url", "piece", "way", "said", "pattern"),
+    "/rules/remove": ("name", "pattern"),
+    "/try": ("url", "again"),
+}
+
+
+def test_made_up_parameters_of_pages_and_forms_are_refused(crawled: Site, visitor: Visitor) -> None:
+    usual = {"url": crawled.url, "name": crawled.name, "setting": "delay"}
+    answers: dict[tuple[str, ...], int] = {}
+    for kind, value in VALUES.items():
+        for path, names in PAGES.items():
+            for name in names:
+                query = "&".join(f"{each}={quote(text)}" for each, text in (usual | {name: value}).items())
+                answers[kind, path, name] = visitor.get(f"{path}?{query}").status
+        found = WORD.search(visitor.get("/").text)
+        assert found is not None
+        for path, names in FORMS.items():
+            for name in names:
+                answers[kind, path, name] = visitor.post(path, usual | {name: value, "word": found[1]}).status
+
+    assert {asked: status for asked, status in answers.items() if status >= 500} == {}
+    assert {status for (_, path, _), status in answers.items() if path in FORMS} <= {200, 303, 400}
+    assert visitor.get("/").status == 200
+
+
+def test_made_up_parameters_of_the_api_are_refused(crawled: Site, recrawl: Recrawl, stranger: Visitor) -> None:
+    answers = {}
+    for kind, value in VALUES.items():
+        token = recrawl("tokens", "add", kind).out.strip()
+        for endpoint in ENDPOINTS:
+            usual = {"url": crawled.url, "domain": crawled.name, "q": "flour"}
+            needed = {each.name: usual[each.name] for each in endpoint.parameters if each.required}
+            for name in (each.name for each in endpoint.parameters):
+                query = "&".join(f"{each}={quote(text)}" for each, text in (needed | {name: value}).items())
+                seen = stranger.get(f"{endpoint.path}?{query}", Authorization=f"Bearer {token}")
+                answers[kind, endpoint.path, name] = seen.status
+
+    assert {asked: status for asked, status in answers.items() if status in {401, 404, 429, 500}} == {}

@@ -1,0 +1,313 @@
+"""What the pages show is what the reports say; and each form does what its command does."""
+
+import html
+import re
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from crawler.cli.values import shown_bytes, shown_share
+from tests.cli.conftest import Answer, Recrawl, Site
+from tests.databases import execute
+from tests.server.conftest import Visitor
+
+
+def edited(site: Site, recrawl: Recrawl) -> None:
+    """Two pages change, one is gone, and the next crawl finds it."""
+    site.page("/one", "/two", text="Rye is sown in autumn and cut in August, before the wheat of the lower fields.")
+    site.page("/", "/one", "/two", text="The mill by the river opens at ten and sells flour to whoever asks.")
+    site.answers["/two"] = Answer(b"gone", status=410)
+    assert recrawl("refresh", site.name).code == 0
+    assert recrawl("crawl", site.name).code == 0
+
+
+def figures(text: str) -> dict[str, str]:
+    """The figures of a page by their names, as a reader has them."""
+    found = re.findall(r"<dt>([^<]*)</dt><dd[^>]*>(.*?)</dd>", text, re.DOTALL)
+    return {name: " ".join(html.unescape(re.sub("<[^>]*>", " ", value)).split()) for name, value in found}
+
+
+def test_every_figure_is_the_reports(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
+    edited(crawled, recrawl)
+    seen = visitor.get(f"/domain?name={crawled.name}")
+    (said,) = recrawl("report", crawled.name, "--json").json["domains"]
+    shown = figures(seen.text)
+    assert shown["All pages alike"] == shown_share(said["freshness_plain"])
+    assert f"{shown_share(said['freshness'])} fresh, by importance" in seen.words
+    for label, name in (
+        ("Pages looked at", "known"),
+        ("Gone", "gone"),
+        ("Moved", "moved"),
+        ("Never fetched", "new"),
+        ("Requests", "requests"),
+        ("Failed looks", "failures"),
+        ("Looks in 30 days", "looks"),
+        ("Requests today", "spent_today"),
+    ):
+        assert shown[label] == f"{said[name]:,}", label
+    assert shown["Received"] == shown_bytes(said["received_bytes"])
+    assert shown["Saved"].startswith(shown_bytes(said["saved_bytes"]))
+    forecast = recrawl("plan", crawled.name, "--json").json
+    today = next(step for step in forecast["steps"] if step["factor"] in {1.0, None})
+    assert shown_share(today["freshness"]) in seen.words
+    pages = recrawl("pages", crawled.name, "--json").json["pages"]
+    for page in (page for page in pages if page["importance"] is not None and page["freshness"] is not None):
+        assert f"{page['importance']:.2f} {shown_share(1 - page['freshness'])}" in seen.words
+
+    home = visitor.get("/")
+    assert figures(home.text)["Pages"] == f"{said['known']:,}"
+    assert f"{shown_share(said['freshness'])} fresh" in home.words
+
+
+def test_a_domain_that_was_never_read_says_so_instead_of_a_figure(recrawl: Recrawl, visitor: Visitor) -> None:
+    added = recrawl("domains", "add", "https://docs.example.com", "--offline")
+    assert added.complaint.startswith("Next: recrawl crawl")
+    assert "Nothing of it was read yet. A running stack begins within five minutes." in visitor.get("/").words
+
+
+def test_a_domain_that_never_answered_says_when_it_is_asked_again(
+    recrawl: Recrawl, visitor: Visitor, database_url: str
+) -> None:
+    recrawl("domains", "add", "https://docs.example.com", "--offline")
+    execute(database_url, "UPDATE domain_state SET resume_at = now() + interval '1 day', resume_reason = 'unreachable'")
+
+    assert "Nothing of it was read yet. It is asked again in 24 hours" in visitor.get("/").words
+
+
+def test_changes_are_told_with_the_words_that_differ_and_filtered(
+    crawled: Site, recrawl: Recrawl, visitor: Visitor
+) -> None:
+    edited(crawled, recrawl)
+    seen = visitor.get("/changes")
+    assert "<del>July</del><ins>August</ins>" in seen.text
+    assert "<del>nine</del><ins>ten</ins>" in seen.text
+    assert seen.text.count('<article class="change">') == 3
+    assert "first seen" not in re.sub("<label.*?</label>", "", seen.text)
+    only = visitor.get(f"/changes?domain={crawled.name}&kind=gone")
+    assert only.text.count('<article class="change">') == 1
+    assert f"{crawled.url}two" in only.words
+    assert visitor.get("/changes?kind=first").text.count('<article class="change">') == 3
+    assert visitor.get("/changes?kind=moved").text.count('<article class="change">') == 0
+
+
+def test_the_list_of_changes_is_of_the_last_days_where_it_is_asked_so(
+    site: Site, recrawl: Recrawl, visitor: Visitor
+) -> None:
+    site.page("/", text="Whoever comes by the lower road sees the mill before the church.")
+    ten_days_ago = (datetime.now(UTC) - timedelta(days=10)).isoformat()
+    assert recrawl("crawl", site.url, "--allow-private", "--at", ten_days_ago).code == 0
+    for since, many in (("", 1), ("1d", 0), ("7d", 0), ("30d", 1)):
+        seen = visitor.get(f"/changes?kind=first&since={since}")
+        assert seen.text.count('<article class="change">') == many, since
+    assert "Nothing of the kind in the last 7 days" in visitor.get("/changes?kind=first&since=7d").words
+    assert '<option value="7d" selected>' in visitor.get("/changes?since=7d").text
+    assert visitor.get("/changes?since=soon").status == 400
+
+
+def test_the_list_of_changes_goes_on_where_it_ended(site: Site, recrawl: Recrawl, visitor: Visitor) -> None:
+    names = [f"/{first}{second}" for first in "abcdefgh" for second in "stuvwxyz"]
+    site.page("/", *names, text="All letters that stand here lead to a page of their own.")
+    for name in names:
+        site.page(name, text=f"The letters {name[1]} and {name[2]} stand for a word that begins {name[1] * 3}.")
+    assert recrawl("crawl", site.url, "--allow-private").code == 0
+    path, shown = "/changes?kind=first", list[str]()
+    while path:
+        seen = visitor.get(path)
+        shown += re.findall(r'<span class="url">([^<]*)</span>', seen.text)
+        found = re.search(r'<a href="([^"]*before=[^"]*)">Older</a>', seen.text)
+        path = html.unescape(found[1]) if found else ""
+    assert len(shown) == len(set(shown)) == len(names) + 3 - 2, "the two other pages of the site are not linked"
+
+
+def test_a_page_tells_its_versions_and_its_next_look_as_explain_does(
+    crawled: Site, recrawl: Recrawl, visitor: Visitor
+) -> None:
+    edited(crawled, recrawl)
+    url = f"{crawled.url}one"
+    seen = visitor.get(f"/page?url={quote(url)}")
+    said = recrawl("explain", url, "--json").json
+    assert seen.status == 200
+    for sentence in (said["next"], said["belief"]):
+        apart = re.sub(r" \([^)]*\)", "", sentence)  # how long it is until then has gone on meanwhile
+        assert apart[1:] in re.sub(r" \([^)]*\)", "", seen.words)
+    assert "What changed from version 1 to 2" in seen.words
+    assert "cut in <del>July</del><ins>August</ins>, before" in seen.text
+    beside = visitor.get(f"/page?url={quote(url)}&from=1&to=2&view=sides")
+    assert "cut in <del>July</del>, before" in beside.text
+    assert "cut in <ins>August</ins>, before" in beside.text
+    gone = visitor.get(f"/page?url={quote(crawled.url + 'two')}")
+    assert "It is gone" in gone.words
+    assert "is not tracked" in visitor.get(f"/page?url={quote(crawled.url + 'nowhere')}").words
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/domain?name=nobody.example", 400, "nobody.example is not registered"),
+        ("/domain", 400, "no domain is named"),
+        ("/page?url=javascript:alert(1)", 400, ""),
+        ("/page?url=http://127.0.0.1:1/x", 400, "is not registered"),
+        ("/page", 400, "no page is named"),
+        ("/changes?before=soon", 400, "is no place in the list"),
+        ("/changes?before=9e99_1", 400, "is no place in the list"),
+        ("/changes?domain=nobody.example", 400, "is not registered"),
+        ("/pieces?url=http://127.0.0.1:1/x", 400, "is not registered"),
+        ("/nothing", 404, "There is no such page"),
+        ("/../../etc/passwd", 404, "There is no such page"),
+    ],
+)
+def test_what_is_not_there_is_told_in_a_sentence(visitor: Visitor, path: str, status: int, said: str) -> None:
+    seen = visitor.get(path)
+    assert seen.status == status
+    assert said in seen.words
+    assert "Traceback" not in seen.text
+
+
+def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
+    name = crawled.name
+
+    def settings() -> dict[str, object]:
+        found: dict[str, object] = recrawl("domains", "show", name, "--json").json
+        return found
+
+    assert f"{name} is paused." in visitor.send("/domains/pause", name=name).words
+    assert settings()["paused"] is True
+    assert f"{name} is active." in visitor.send("/domains/resume", name=name).words
+    assert settings()["paused"] is False
+
+    seen = visitor.send("/domains/set", name=name, budget_per_day="120", target_freshness="95%")
+    assert "no limit -> 120" in seen.words
+    assert re.search(r"Target: .* -> 95", seen.words)
+    assert (
+        "nothing is changed"
+        in visitor.send("/domains/set", name=name, budget_per_day="120", target_freshness="95%").words
+    )
+    seen = visitor.send("/domains/set", name=name, budget_per_day="130", target_freshness="95%")
+    assert re.search(r"Budget per day: 120.* -> 130", seen.words)
+    visitor.send("/domains/set", name=name, budget_per_day="120", target_freshness="95%")
+    kept = settings()["settings"]
+    assert isinstance(kept, dict)
+    assert (kept["budget_per_day"], kept["target_freshness"]) == (120, 0.95)
+    visitor.send("/domains/set", name=name, budget_per_day="", target_freshness="")
+    kept = settings()["settings"]
+    assert isinstance(kept, dict)
+    assert (kept["budget_per_day"], kept["target_freshness"]) == (None, None)
+    for wrong in ("-1", "1.5", "many", "99999999999999999999", "٣"):
+        seen = visitor.send("/domains/set", name=name, budget_per_day=wrong, back=f"/domain?name={name}")
+        assert "is no whole number" in seen.words
+    assert "is no share" in visitor.send("/domains/set", name=name, target_freshness="120%").words
+
+    asked = len(crawled.asked)
+    assert "1 page under" in visitor.send("/refresh", name=name, prefix="/one").words
+    assert recrawl("crawl", name).code == 0
+    assert crawled.asked[asked:] == ["/one"]
+    assert "is not a URL of" in visitor.send("/refresh", name=name, prefix="http://evil.example/").words
+
+
+def test_a_form_leads_back_to_no_other_site(crawled: Site, visitor: Visitor) -> None:
+    for back in ("http://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)"):
+        seen = visitor.post("/refresh", {"name": crawled.name, "back": back, "word": _word(visitor)})
+        assert seen.status == 303
+        assert seen.headers["location"] in {"/", "/%5Cevil.example"}, back
+
+
+def test_a_domain_that_is_there_or_cannot_be_asked_is_told(crawled: Site, visitor: Visitor) -> None:
+    assert "is registered already" in visitor.send("/domains/add", url=crawled.url, allow_private="1").words
+    assert "name a web address" in visitor.send("/domains/add", url=" ").words
+    assert "add --allow-private" in visitor.send("/domains/add", url="http://127.0.0.1:9").words
+
+
+def test_a_rule_is_previewed_made_and_taken_back(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
+    url = f"{crawled.url}one"
+    asked = f"/pieces?url={quote(url)}"
+    assert "Rye is sown in autumn" in visitor.get(asked).words
+    preview = visitor.get(f"{asked}&piece=2&way=ignore&pattern=/one$")
+    assert "1 piece more is left out" in preview.words
+    assert 'value="p"' in preview.text
+    visitor.send("/rules/add", url=url, way="ignore", said="p", pattern="/one$")
+    visitor.send("/rules/add", url=url, way="ignore_text", said="autumn", pattern="/one$")
+    (rule,) = recrawl("rules", "list", crawled.name, "--json").json["rules"]
+    assert (rule["pattern"], rule["ignore"], rule["ignore_text"]) == ("/one$", ["p"], ["autumn"])
+    for wrong in (
+        {"way": "ignore", "said": "p["},
+        {"way": "ignore_text", "said": "("},
+        {"way": "ignore_text", "said": ".*"},
+    ):
+        visitor.send("/rules/add", url=url, pattern="/", **wrong)
+    assert len(recrawl("rules", "list", crawled.name, "--json").json["rules"]) == 1
+    assert "no rule for /one$ any more" in visitor.send("/rules/remove", name=crawled.name, pattern="/one$").words
+    assert not recrawl("rules", "list", crawled.name, "--json").json["rules"]
+
+
+def _word(visitor: Visitor) -> str:
+    found = re.search(r'name="word" value="([0-9a-f]+)"', visitor.get("/").text)
+    assert found is not None
+    return found[1]
+
+
+def test_any_setting_is_set_and_taken_back_on_the_page(visitor: Visitor, crawled: Site, recrawl: Recrawl) -> None:
+    name = urlsplit(crawled.url).netloc
+
+    def shown() -> dict[str, object]:
+        return dict(recrawl("domains", "show", name, "--json").json["settings"])
+
+    usual = shown()
+    for setting, value, said in (
+        ("max_depth", "4", "4"),
+        ("render", "never", "never"),
+        ("exclude", "/private/\n/old/", "/private/"),
+        ("weight", "2.5", "2.5"),
+        ("cookies", "yes", "Cookies"),
+        ("bytes_per_day", "500MB", "500 MB"),
+    ):
+        seen = visitor.send("/domains/set-one", name=name, setting=setting, value=value)
+        assert said in seen.words, setting
+        assert " -> " in seen.words, setting
+    now = shown()
+    assert (now["max_depth"], now["render"], now["exclude"]) == (4, "never", ["/private/", "/old/"])
+    for setting in ("max_depth", "render", "exclude", "weight", "cookies", "bytes_per_day"):
+        visitor.send("/domains/set-one", name=name, setting=setting, value="")
+    assert shown() == usual
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "why"),
+    [
+        ("max_depth", "-1", "no whole number"),
+        ("cookies", "perhaps", "neither yes nor no"),
+        ("weight", "heavy", "is no number"),
+        ("render", "sometimes", "sometimes"),
+        ("no_such", "1", "choose one of the settings"),
+        ("", "", "choose one of the settings"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_on_the_page(
+    visitor: Visitor, crawled: Site, setting: str, value: str, why: str
+) -> None:
+    seen = visitor.send("/domains/set-one", name=urlsplit(crawled.url).netloc, setting=setting, value=value)
+    assert why in seen.words
+
+
+def test_a_domain_is_forgotten_once_its_name_is_typed(visitor: Visitor, crawled: Site) -> None:
+    name = urlsplit(crawled.url).netloc
+    assert "is still there" in visitor.send("/domains/remove", name=name, confirmed="yes").words
+    assert name in visitor.get("/").words
+
+    seen = visitor.send("/domains/remove", name=name, confirmed=name)
+
+    assert f"{name} is forgotten" in seen.words
+    assert "No domain yet" in seen.words
+
+
+def test_the_first_page_says_who_is_not_told_and_why(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
+    assert "Not told" not in visitor.get("/").words
+    assert recrawl("notify", "add", "http://127.0.0.1:9/hook", "--allow-private").code == 0
+    assert "Not told" not in visitor.get("/").words
+    edited(crawled, recrawl)
+
+    words = visitor.get("/").words
+    said = words.partition("Not told ")[2].partition("Add a domain")[0]
+    assert said.startswith("Subscription 1 ( http://127.0.0.1:9/hook ): ")
+    assert "waiting. 1 failure in a row: it cannot be reached" in said
+    assert "Next try" in said
