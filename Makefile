@@ -43,7 +43,7 @@ setup-docs:
 	@$(PYTHON) scripts/bootstrap.py --test --docs
 
 crawl: setup ## crawl and show the result: the demo site, or URL=https://... (ARGS=--allow-private for your own server)
-	@$(if $(URL),$(BIN)/recrawl crawl "$(URL)" $(ARGS),$(BIN)/recrawl demo)
+	@$(if $(URL),$(BIN)/recrawl crawl "$(URL)" $(ARGS),$(BIN)/python -m labs demo)
 
 check: setup-test ## format, lint and types
 	@$(BIN)/ruff format --check --quiet || { echo "make format mends the format"; exit 1; }

@@ -16,6 +16,7 @@ import pytest
 from crawler.runtime.machine import held, held_if_free, process
 from crawler.runtime.postgres.cluster import ensure_postgres
 from crawler.store.database import upgrade
+from tests.commands import Recrawl, Site, in_this_process, serving
 from tests.databases import TestDatabases, empty_database, execute, with_database
 from tests.watchdog import PYTESTS, RUN, end_run
 
@@ -152,3 +153,17 @@ def database_url(databases: TestDatabases) -> Iterator[str]:
     """Return the URL of a migrated database that equals a new one, and that no other test uses at the same time."""
     with databases.lend() as url:
         yield url
+
+
+@pytest.fixture
+def recrawl(database_url: str, tmp_path: Path) -> Iterator[Recrawl]:
+    """The command, run in this process on a database of its own."""
+    with in_this_process(database_url, tmp_path) as run:
+        yield run
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A site of three pages that link to each other."""
+    with serving() as found:
+        yield found

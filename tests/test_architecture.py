@@ -60,7 +60,6 @@ ASKED = (
     "crawler.planner",
     "crawler.prune",
     "crawler.runtime",
-    "crawler.demo",
     "crawler.json_lines",
     "crawler.times",
 )
@@ -98,12 +97,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.engine": WALKS,
     "crawler.export": ("crawler.core", "crawler.store"),
     "crawler.notify": (*WALKS, "crawler.engine"),
-    "crawler.lab": ("crawler.core",),
-    **dict.fromkeys(("crawler.lab.graphs", "crawler.lab.looks"), ("crawler.core", "crawler.lab", "crawler.store")),
-    "crawler.lab.cli": ("crawler.core", "crawler.store", "crawler.register", "crawler.lab", "crawler.cli"),
-    "crawler.demo.site": ("crawler.core",),
-    "crawler.demo.server": ("crawler.core", "crawler.demo.site"),
-    "crawler.demo": ("crawler", "flows"),
     "crawler.runtime": ("crawler.core", "crawler.store", "crawler.secret_files", "crawler.settings"),
     "crawler.runtime.metrics": (
         "crawler.core",
@@ -131,7 +124,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.register",
         "crawler.planner",
         "crawler.runtime",
-        "crawler.demo",
         "crawler.times",
         "crawler.cli",
         "crawler.mcp",
@@ -175,8 +167,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "migrations": ("models", "crawler.core"),
     "flows": ("crawler",),
     "deployments": (),
-    "benchmarks": ("crawler", "models", "flows", "benchmarks", "tests"),
-    "labs": ("crawler", "benchmarks.deploys", "benchmarks.harness"),
+    "benchmarks": ("crawler", "models", "flows", "labs", "tests"),
+    "labs": ("crawler", "flows", "benchmarks.deploys", "benchmarks.harness"),
     "scripts": (),
 }
 
@@ -189,14 +181,14 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pyarrow": ("crawler/export/parquet.py",),
     "warcio": ("crawler/export/warc.py",),
     "h11": ("crawler/fetch/browser/proxy.py",),
-    "aiohttp": ("crawler/fetch/", "crawler/demo/server.py"),
+    "aiohttp": ("crawler/fetch/",),
     "alembic": ("migrations/", "crawler/store/"),
     "apprise": ("crawler/notify/services.py",),
     "jinja2": ("crawler/server/ui/shown.py",),
     "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/list_xml.py", "labs/replay/history.py"),
     "mcp": ("crawler/mcp/",),
     "markupsafe": ("crawler/server/",),
-    "numpy": ("crawler/core/", "crawler/lab/", "labs/"),
+    "numpy": ("crawler/core/", "labs/"),
     "playwright": (
         "crawler/fetch/browser/browser.py",
         "crawler/fetch/browser/launch.py",
@@ -230,7 +222,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "sqlalchemy": ("models/", "crawler/store/", "migrations/"),
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),
     "starlette": ("crawler/server/app.py", "crawler/server/api/"),
-    "typer": ("crawler/cli/", "crawler/lab/cli/"),
+    "typer": ("crawler/cli/",),
     "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/server/connections.py", "crawler/server/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/runtime/", "crawler/export/markdown.py"),
@@ -246,7 +238,7 @@ NOT_IN_CORE_IMPORTS = {"logging", "asyncio", "socket", "threading", "subprocess"
 
 MOST_PARAMETERS = 8
 # Here a function's parameters are the options of a command: typer reads them.
-COMMANDS = ("crawler/cli/commands/", "crawler/lab/cli/app.py", "crawler/lab/cli/time_app.py")
+COMMANDS = ("crawler/cli/commands/",)
 
 
 @cache
@@ -464,7 +456,6 @@ def test_core_only_thinks() -> None:
         ("crawler.core.opic.opic", "models.page", False),
         ("crawler.core.opic.opic", "crawler.core.http.urls", True),
         ("crawler.core.opic.opic", "crawler.settings", False),
-        ("crawler.lab.worlds.world", "crawler.store", False),
         ("crawler.engine.lease", "crawler.store.record.record", True),
         ("crawler.engine.lease", "flows.crawl", False),
         ("flows.crawl", "crawler.engine.lease", True),

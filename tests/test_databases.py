@@ -11,7 +11,7 @@ import pytest
 from crawler.store import report
 from crawler.store.database import open_database
 from crawler.store.partitions import ensure_visit_partition
-from tests.cli.conftest import serving
+from tests.commands import serving
 from tests.conftest import TEMPLATE
 from tests.databases import TestDatabases, execute, read_new_copy, read_schema
 from tests.engine.crawls import DAY, START, crawl, recrawl, register

@@ -12,7 +12,7 @@ from tests.core.freshness import test_selection, test_value
 from tests.core.opic import test_opic
 from tests.core.visit import test_visit
 from tests.engine import test_changes, test_kill
-from tests.lab import test_estimate, test_time_policies
+from tests.labs.experiments import test_estimate, test_time_policies
 from tests.store.claim import test_claim_plans
 from tests.store.record import test_cash
 

@@ -26,11 +26,11 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import ChangeValue
 from crawler.core.http import Authority, path_and_query
 from crawler.engine import open_resources, run_shift
-from crawler.lab.looks import costs, looks_by_url
 from crawler.planner import plan_domains
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database
+from labs.experiments.looks import costs, looks_by_url
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)

@@ -48,7 +48,6 @@ PLACES = {
     "serve": Place("crawler.cli.commands.serve", "serve", RUN),
     "mcp": Place("crawler.cli.commands.mcp", "mcp", RUN),
     "tokens": Place("crawler.cli.commands.tokens", "app", RUN),
-    "demo": Place("crawler.cli.commands.demo", "demo", RUN),
     "deploy": Place(SERVICE, "deploy", SERVE),
     "server": Place(SERVICE, "server", SERVE),
     "worker": Place(SERVICE, "worker", SERVE),
@@ -60,7 +59,6 @@ PLACES = {
     "plugins": Place("crawler.cli.commands.plugins", "plugins", RUN),
     "prune": Place("crawler.cli.commands.prune", "prune", RUN),
     "db": Place("crawler.cli.commands.db", "app", RUN),
-    "lab": Place("crawler.lab.cli.app", "app", LOOK),
 }
 
 

@@ -22,19 +22,20 @@ NO_THREADS = {
 }  # for multiplying matrices, which nobody here does; numpy starts them at once
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. 0: done.  1: a problem was found, or something failed.  2: it cannot be asked for like this.
-    3: a cursor of the change feed is older than what is kept.
+def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, program: str = "recrawl") -> int:
+    """Run one command, and return its exit code.
 
-    128 + n: ended by signal n, after everything that was begun is put in order.  A reader of the output that goes away
-    changes nothing of that.
+    0: done.  1: a problem was found, or something failed.  2: it cannot be asked for like this.  3: a cursor of the
+    change feed is older than what is kept.  128 + n: ended by signal n, after everything that was begun is put in
+    order.  A reader of the output that goes away changes nothing of that.
+    app, program: of another command line with the same conventions.
     """
     signal.signal(signal.SIGTERM, _end)
     os.environ.update(NO_THREADS | os.environ)
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
     streams.set_up()
     try:
-        code = int(app(arguments, prog_name="recrawl", standalone_mode=False) or DONE)
+        code = int(app(arguments, prog_name=program, standalone_mode=False) or DONE)
         sys.stdout.flush()  # a full disk is met here, not when Python ends
         return code
     except SystemExit as ended:

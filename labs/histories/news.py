@@ -19,7 +19,6 @@ from zlib import crc32
 
 from labs.histories.writer import DAY_S, HistoryWriter
 
-BOOKWORM = datetime(2022, 7, 1, tzinfo=UTC)  # the busiest half year of Debian 12
 EVERY = 2  # of the packages, so that the site has some hundred pages
 OLDER = timedelta(days=180)  # articles so old are there at the start
 SECTIONS = 6

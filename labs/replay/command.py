@@ -1,113 +1,60 @@
-"""Replay a recorded site history with the real crawler: print how it spent its budget and how stale its copies were.
+"""The command `labs replay`: replays by budget and sitemap, and their figures beside the bounds."""
 
-FOLDER is a history as labs/replay/history.py describes it, or a .tar archive of one. Ratios are to visiting all pages
-in turn: below 1 is fresher. Beside them are those of the plain rule (labs/replay/rule.py), which knows all pages and
-what each visit finds. A figure that misses its bound is marked.
-"""
-
-import argparse
 import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from crawler.errors import BadInput
 from crawler.store.database import open_database
 from labs.replay.crawl import Plan, Replay, Run, new_database, replay
 from labs.replay.history import SiteHistory, UnreadableHistory, opened_history
 from labs.replay.measures import ENDS_IN_S, SPARE, Bound, Delays, Figures, Staleness, bounds_of, figures_of
 from labs.replay.site import Sitemap
 
-HOME = Path(__file__).parents[2] / ".cache" / "labs"  # where the Postgres of experiments lives
+
+@dataclass(frozen=True, slots=True)
+class ReplayRequest:
+    """Which replays of a history: one for each budget and sitemap.
+
+    budgets: requests a day.  shares: the same, as a share of the pages at the start.  days: None for all of them.
+    by_importance: the bound of staleness weighted by importance, which depends on the site's links.
+    """
+
+    budgets: Sequence[int]
+    shares: Sequence[float]
+    sitemaps: Sequence[str]
+    days: int | None
+    by_importance: float
 
 
-EXAMPLES = """examples:
-  python -m labs replay wcag-pages-2022.tar.xz --share 0.05 --days 120
-  python -m labs replay wcag-pages-2022.tar.xz --share 0.05 --share 0.15 --share 0.5 --sitemap plain --sitemap none
-  python -m labs history news news && python -m labs replay news --budget 30 --json
-"""
+def replay_history(folder: Path, request: ReplayRequest, plan: Plan, *, home: Path, as_json: bool) -> int:
+    """Print the figures of each replay. Return 1 if a run did not end by itself or a lease was taken in vain.
 
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command; 1 where a run did not end by itself or a lease was taken in vain, 2 where FOLDER is none."""
-    given = options().parse_args(arguments)
+    plan: what all replays have in common.  Raises BadInput.
+    """
+    if bool(request.budgets) == bool(request.shares):
+        raise BadInput("give either --budget or --share: how many requests a day the replay may make")
+    if unknown := next((name for name in request.sitemaps if name not in list(Sitemap)), None):
+        raise BadInput(f"{unknown!r} is no sitemap; there are {', '.join(Sitemap)}")
     sound = True
     try:
-        with opened_history(given.folder) as history:
-            days = min(given.days or history.days, history.days)
-            budgets = given.budget or [max(1, round(share * len(history.importance))) for share in given.share]
-            for sitemap, budget in product(given.sitemap or [Sitemap.PLAIN], budgets):
-                plan = Plan(
-                    budget,
-                    days,
-                    given.runs,
-                    Sitemap(sitemap),
-                    given.cold,
-                    revisit=given.revisit,
-                    hours=given.hours,
-                    target_freshness=given.target_freshness,
-                )
-                found = figures_of(history, plan, asyncio.run(_replay(history, plan, home=given.home)))
-                bounds = bounds_of(plan.sitemap, weighted=given.by_importance)
-                print(
-                    _json(given.folder, plan, found, bounds) if given.json else "\n".join(lines_of(plan, found, bounds))
-                )
+        with opened_history(folder) as history:
+            days = min(request.days or history.days, history.days)
+            budgets = request.budgets or [max(1, round(part * len(history.importance))) for part in request.shares]
+            for sitemap, budget in product(request.sitemaps, budgets):
+                each = replace(plan, budget=budget, days=days, sitemap=Sitemap(sitemap))
+                found = figures_of(history, each, asyncio.run(_replay(history, each, home=home)))
+                bounds = bounds_of(each.sitemap, weighted=request.by_importance)
+                print(_json(folder, each, found, bounds) if as_json else "\n".join(lines_of(each, found, bounds)))
                 sys.stdout.flush()  # the next one takes minutes
                 sound &= not (found.late_runs or found.repeated_leases)
     except UnreadableHistory as error:
-        print(error, file=sys.stderr)
-        return 2
+        raise BadInput(str(error)) from error
     return 0 if sound else 1
-
-
-def options() -> argparse.ArgumentParser:
-    """Return the parser of the command's options."""
-    parser = argparse.ArgumentParser(
-        prog="labs replay",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("folder", type=Path, help="a history, or a .tar archive of one")
-    budget = parser.add_mutually_exclusive_group(required=True)
-    budget.add_argument("--budget", type=_positive, action="append", help="requests a day; again for another replay")
-    budget.add_argument(
-        "--share", type=_share, action="append", help="requests a day, as a share of the pages at the start: 0.05"
-    )
-    parser.add_argument("--days", type=_positive, help="of the history, from its start; all of them if not given")
-    parser.add_argument(
-        "--runs", type=_positive, default=4, help="a day, 15 minutes before the end of each equal part of it"
-    )
-    parser.add_argument(
-        "--sitemap",
-        choices=list(Sitemap),
-        action="append",
-        help="with true dates, without (default), or none; again for another replay",
-    )
-    parser.add_argument(
-        "--by-importance", type=float, default=0.85, help="the bound of staleness by importance, which links decide"
-    )
-    parser.add_argument("--cold", action="store_true", help="begin with the budget, not with a day without one")
-    parser.add_argument("--revisit", default="price", help="the domain's policy, as in its settings")
-    parser.add_argument("--hours", default="", help="of the domain, as in its settings: mon-fri 9-17")
-    parser.add_argument("--target-freshness", type=float, help="of the domain, in place of the budget: 0.97")
-    parser.add_argument("--home", type=Path, default=HOME, help="of the Postgres server")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a line for each replay")
-    return parser
-
-
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
-
-
-def _share(text: str) -> float:
-    if not (share := float(text)) > 0:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return share
 
 
 async def _replay(history: SiteHistory, plan: Plan, *, home: Path) -> Replay:

@@ -17,7 +17,7 @@ import pytest
 
 from crawler import api
 from crawler.api import DomainSettings, EventKind
-from tests.cli.conftest import environ
+from tests.commands import environ
 from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from crawler.cli import marked, output
 from crawler.cli.actions.pages import versions
-from tests.cli.conftest import Answer, Recrawl, Site
+from tests.commands import Answer, Recrawl, Site
 
 DAYS = ("2099-01-01", "2099-02-01", "2099-03-01")
 TEA = {

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.cli.conftest import Answer, Recrawl, Site
+from tests.commands import Answer, Recrawl, Site
 
 FAR = "2100-01-01T00:00Z"
 

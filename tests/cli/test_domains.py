@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crawler.cli import values
-from tests.cli.conftest import Recrawl, Site
+from tests.commands import Recrawl, Site
 
 
 def names(recrawl: Recrawl) -> list[str]:

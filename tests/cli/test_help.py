@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from crawler.cli.app import app
-from tests.cli.conftest import Recrawl, command
+from tests.commands import Recrawl, command
 from tests.patience import PATIENCE_S
 
 HEAVY = (
@@ -51,11 +51,9 @@ def test_these_are_the_commands() -> None:
         *("notify pause", "notify resume"),
         *(f"tokens {name}" for name in ("add", "list", "revoke")),
         *("explain", "try", "diff", "versions", "show"),
-        *("up", "down", "status", "ui", "serve", "demo", "plugins"),
+        *("up", "down", "status", "ui", "serve", "plugins"),
         *("deploy", "server", "worker", "health"),
         *(f"db {name}" for name in ("upgrade", "check", "dump", "restore", "url", "shell", "sql", "grant", "revoke")),
-        *("lab opic", "lab windows", "lab discovery", "lab nutch"),
-        *(f"lab {name}" for name in ("run", "replay", "dai", "estimator", "kinds", "signals", "mechanisms")),
     }
 
 

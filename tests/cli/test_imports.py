@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.cli.conftest import environ
+from tests.commands import environ
 from tests.databases import TestDatabases
 from tests.patience import PATIENCE_S
 

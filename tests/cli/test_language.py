@@ -1,6 +1,6 @@
 """recrawl domains set --language: what a server is asked for, by a real server."""
 
-from tests.cli.conftest import Recrawl, Site
+from tests.commands import Recrawl, Site
 
 LANGUAGE = "de-AT, de;q=0.8, *;q=0"
 

@@ -16,7 +16,7 @@ import pytest
 from crawler.runtime.children import end, start
 from crawler.runtime.parts import worker_note
 from crawler.runtime.private import private_folder
-from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
+from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.patience import PATIENCE_S
 
 FLOUR = "The mill by the river opens at nine and sells flour to whoever asks for it on a"

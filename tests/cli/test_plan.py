@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.cli.conftest import Recrawl, Site
+from tests.commands import Recrawl, Site
 from tests.databases import execute
 
 LATER = "2100-01-01"

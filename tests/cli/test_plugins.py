@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import RECRAWL, Answer, Done, Site, environ
+from tests.commands import RECRAWL, Answer, Done, Site, environ
 from tests.patience import PATIENCE_S
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "recrawl-example-plugins"

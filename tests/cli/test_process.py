@@ -19,7 +19,7 @@ import pytest
 
 from crawler.runtime.postgres.cluster import running_postgres
 from crawler.store.database import upgrade
-from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
+from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.databases import execute
 from tests.patience import PATIENCE_S, until
 

@@ -10,7 +10,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.store import domains, report
 from crawler.store.database import open_database
-from tests.cli.conftest import Recrawl, Site
+from tests.commands import Recrawl, Site
 from tests.store.conftest import START
 from tests.store.many_versions import PAGES, live
 

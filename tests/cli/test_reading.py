@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crawler import times
-from tests.cli.conftest import Answer, Recrawl, Site
+from tests.commands import Answer, Recrawl, Site
 from tests.databases import execute
 
 

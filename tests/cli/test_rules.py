@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.conftest import Recrawl, Site
+from tests.commands import Recrawl, Site
 
 
 @pytest.fixture

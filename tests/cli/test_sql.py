@@ -11,7 +11,7 @@ import pytest
 
 from crawler.cli.csv_output import csv_cell
 from crawler.runtime.postgres.psql import psql_program, without_password
-from tests.cli.conftest import Answer, Recrawl, Site, command
+from tests.commands import Answer, Recrawl, Site, command
 from tests.databases import execute
 
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from crawler.fetch.browser import BrowserMissing, find_browser
-from tests.cli.conftest import Answer, Recrawl, Site
+from tests.commands import Answer, Recrawl, Site
 
 PAGE = "<title>Pumps</title><h1>{head}</h1><p class=clock>It is {time}</p><p class=price>Costs {price}</p>"
 

@@ -9,7 +9,7 @@ from crawler.cli.waiting import format_wait
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
-from tests.cli.conftest import Recrawl, Site
+from tests.commands import Recrawl, Site
 
 FIRST = "2026-01-01T00:00Z"
 AN_HOUR_LATER = "2026-01-01T01:00Z"

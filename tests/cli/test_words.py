@@ -15,7 +15,7 @@ from crawler.cli.values import shown_instant, shown_when, since
 from crawler.core.domain_settings import DomainSettings
 from crawler.settings import settings
 from crawler.times import instant
-from tests.cli.conftest import Answer, Recrawl, Site
+from tests.commands import Answer, Recrawl, Site
 
 NOON = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 ADDRESS = "http://127.0.0.1:25778/runs/flow-run/61ce57a0-f05d-476d-ada3-f8302f34427b"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from crawler.runtime.postgres.psql import without_password
-from tests.cli.conftest import RECRAWL, environ
+from tests.commands import RECRAWL, environ
 
 SYSTEMD = Path(__file__).parents[2] / "deployments" / "systemd"
 WRAPPER = SYSTEMD / "recrawl-as-service"

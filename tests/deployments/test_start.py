@@ -17,7 +17,7 @@ import yaml
 
 from crawler.runtime.postgres.cluster import Cluster, ensure_postgres
 from crawler.runtime.postgres.psql import psql_program
-from tests.cli.conftest import command
+from tests.commands import command
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
 OPERATIONS = (DEPLOYMENTS.parent / "docs" / "operations.md").read_text(encoding="utf-8")

@@ -3,9 +3,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.demo.server import LivingServer
-from crawler.demo.site import make_site
 from crawler.store.database import Database, open_database
+from labs.demo.server import LivingServer
+from labs.demo.site import make_site
 from tests.engine.crawls import START, register
 from tests.ports import next_port
 

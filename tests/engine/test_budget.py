@@ -9,13 +9,13 @@ import pytest
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.demo.server import LivingServer
-from crawler.demo.site import make_site
 from crawler.engine import open_resources, run_shift
 from crawler.planner import plan_domains
 from crawler.settings import Settings
 from crawler.store import domains, hand_out
 from crawler.store.database import Database
+from labs.demo.server import LivingServer
+from labs.demo.site import make_site
 from tests.engine.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.engine.test_kill import expire, run_until_killed
 from tests.ports import next_port

@@ -11,12 +11,12 @@ from crawler.clock import Clock
 from crawler.core.budget import opening, parse_hours
 from crawler.core.budget.hours import LAST_REQUEST
 from crawler.core.domain import Domain
-from crawler.demo.server import LivingServer
-from crawler.demo.site import make_site
 from crawler.engine import open_resources, run_shift, try_page
 from crawler.engine.resources import CrawlResources
 from crawler.store import claim, domains
 from crawler.store.database import Database
+from labs.demo.server import LivingServer
+from labs.demo.site import make_site
 from tests.engine.crawls import DAY, QUICK, crawl, register, rows
 from tests.ports import next_port
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.demo.server import LivingServer
 from crawler.engine.targets import LIMITED_AHEAD
 from crawler.runtime.postgres.cluster import ensure_postgres
 from crawler.store import domains
 from crawler.store.database import Database, open_database, upgrade
+from labs.demo.server import LivingServer
 from tests.engine.crawls import QUICK, RECRAWL, START, coins_missing, crawl, environ, register, rows
 from tests.patience import SLOW
 

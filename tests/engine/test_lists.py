@@ -8,9 +8,9 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.freshness import phase_of
-from crawler.demo.server import LivingServer
 from crawler.store.database import Database
 from crawler.store.report import check
+from labs.demo.server import LivingServer
 from tests.engine.crawls import DAY, QUICK, START, coins_missing, command, crawl, json_of, rows
 from tests.engine.scripted import NOT_THERE, Said, events, scripted, states, text
 

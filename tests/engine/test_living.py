@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.demo.server import LivingServer
-from crawler.demo.site import CALENDAR, DISALLOWED, LIARS, Behaviour, Serving
 from crawler.store.database import Database
+from labs.demo.server import LivingServer
+from labs.demo.site import CALENDAR, DISALLOWED, LIARS, Behaviour, Serving
 from tests.engine.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, rows, versions
 
 

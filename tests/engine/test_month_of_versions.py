@@ -8,11 +8,11 @@ from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import State
-from crawler.demo.site import Ask, make_site, reply
 from crawler.engine import DomainParser, ParserPool, diff_versions
 from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import VersionContent
+from labs.demo.site import Ask, make_site, reply
 from tests.engine.crawls import DAY, QUICK, START, answered, answering, crawl, register, rows
 from tests.patience import SLOW
 

@@ -9,17 +9,17 @@ from statistics import fmean
 from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.http import path_and_query
-from crawler.demo.server import LivingServer
-from crawler.demo.server.journal import Entry
-from crawler.demo.site import CHAIN, Ask, freshness, make_site, reply
-from crawler.demo.site.site import CHAIN_STATUSES
 from crawler.engine import holder_name
-from crawler.lab.looks import looks_by_url
 from crawler.planner import audit_domains, plan_domains
 from crawler.server.ui.domain import DomainFacts, domain_facts
 from crawler.server.ui.home import card_of
 from crawler.store import report
 from crawler.store.database import Database
+from labs.demo.server import LivingServer
+from labs.demo.server.journal import Entry
+from labs.demo.site import CHAIN, Ask, freshness, make_site, reply
+from labs.demo.site.site import CHAIN_STATUSES
+from labs.experiments.looks import looks_by_url
 from tests.engine.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.patience import SLOW
 from tests.ports import next_port
@@ -27,7 +27,7 @@ from tests.ports import next_port
 PAGES, DAYS, BUDGET = 160, 42, 90
 LEARNT = 21  # days after which freshness is compared: rates are known by then as well as they can be
 ALLOWED = 0.04  # some 12 of 430 changes go untold, and how visits fall into the days moves that by one or two
-# Sitemaps and feeds tell of changes, and what their word is worth is measured elsewhere (tests/demo).
+# Sitemaps and feeds tell of changes, and what their word is worth is measured elsewhere (tests/labs/demo).
 ALONE = QUICK.model_copy(update={"usual_lists": False, "pace": False})
 
 

@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 from crawler.core.domain import Domain
-from crawler.demo.server import LivingServer
 from crawler.planner import judged_hours, traffic_findings
 from crawler.store import domains
 from crawler.store.database import Database
+from labs.demo.server import LivingServer
 from tests.engine.crawls import START, crawl, rows
 
 HOUR = timedelta(hours=1)

@@ -20,7 +20,6 @@ from pydantic import SecretStr
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, key_of
-from crawler.demo.server import Remote, living_process
 from crawler.runtime.children import tagged
 from crawler.runtime.parts import stack_tag
 from crawler.runtime.stack import Stack, down, up
@@ -29,6 +28,7 @@ from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database, open_database
 from crawler.store.report import EventKind
 from crawler.store.subscriptions import SubscriptionWish
+from labs.demo.server import Remote, living_process
 from tests.cli.test_notify import hooking
 from tests.engine.crawls import rows
 from tests.flows.stage import ENDED, ask, cancel_run, complaints, run_state, start_run

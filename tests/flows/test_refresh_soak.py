@@ -13,11 +13,11 @@ import pytest
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
-from crawler.demo.server import living_process
 from crawler.runtime.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
+from labs.demo.server import living_process
 from tests.engine.crawls import rows
 from tests.flows.stage import ask, run_state, start_run
 from tests.flows.test_flows import in_database

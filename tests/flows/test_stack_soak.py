@@ -19,7 +19,6 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
-from crawler.demo.server import living_process
 from crawler.runtime.children import tagged
 from crawler.runtime.parts import stack_tag
 from crawler.runtime.postgres.cluster import running_postgres
@@ -27,6 +26,7 @@ from crawler.runtime.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database, open_database
+from labs.demo.server import living_process
 from tests.engine.crawls import coins_missing, rows
 from tests.flows.stage import ENDED, run_state, start_run
 from tests.patience import until

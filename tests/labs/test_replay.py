@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crawler.core.change import Change
 from crawler.store.database import open_database
-from labs.replay.command import main
+from labs.__main__ import main
 from labs.replay.crawl import Plan, Replay, Report, Visit, replay
 from labs.replay.history import PageLife, SiteHistory, opened_history
 from labs.replay.measures import Figures, figures_of, report_error, stale_days, verdicts
@@ -119,7 +119,7 @@ def test_a_folder_that_is_no_history_is_told(
         text = json.dumps({"start": "2026-01-01T00:00:00Z", "days": 10, "events": events})
         (tmp_path / "events.json").write_text(events if isinstance(events, str) else text, encoding="utf-8")
 
-    status = main([str(tmp_path), "--share", "0.05"])
+    status = main(["replay", str(tmp_path), "--share", "0.05"])
 
     assert status == 2
     assert message in capsys.readouterr().err
@@ -128,7 +128,7 @@ def test_a_folder_that_is_no_history_is_told(
 def test_a_file_that_is_no_archive_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "history.tar.xz").write_text("no archive", encoding="utf-8")
 
-    assert main([str(tmp_path / "history.tar.xz"), "--budget", "4"]) == 2
+    assert main(["replay", str(tmp_path / "history.tar.xz"), "--budget", "4"]) == 2
     assert "no .tar archive" in capsys.readouterr().err
 
 
@@ -209,7 +209,18 @@ async def test_runs_that_find_little_to_do_end_and_the_budget_is_spent(folder: P
 def test_one_command_replays_several_budgets_and_shows_what_misses_its_bound(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = [str(folder), "--share", "0.5", "--share", "1", "--days", "3", "--home", str(tmp_path / "home")]
+    arguments = [
+        "replay",
+        str(folder),
+        "--share",
+        "0.5",
+        "--share",
+        "1",
+        "--days",
+        "3",
+        "--home",
+        str(tmp_path / "home"),
+    ]
 
     assert main(arguments) == 0
     printed = capsys.readouterr().out

@@ -18,7 +18,7 @@ from crawler.export import SqliteIndex
 from crawler.mcp.server import Tools
 from crawler.runtime.search_index import search_file
 from crawler.store.database import open_database
-from tests.cli.conftest import RECRAWL, environ, forget
+from tests.commands import RECRAWL, environ, forget
 from tests.engine.crawls import command, register
 from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S

@@ -12,7 +12,7 @@ import pytest
 from crawler.runtime.postgres.cluster import running_postgres
 from crawler.store import report
 from crawler.store.database import Database, Schema, open_database, schema_of
-from tests.cli.conftest import Done, Site, command, serving
+from tests.commands import Done, Site, command, serving
 from tests.engine.crawls import START, coins_missing, crawl, register, rows
 
 PAGES = 30

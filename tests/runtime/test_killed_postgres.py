@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from crawler.runtime.postgres.cluster import borrowed_postgres, running_postgres
-from tests.cli.conftest import RECRAWL, environ, serving
+from tests.commands import RECRAWL, environ, serving
 from tests.patience import PATIENCE_S, SLOW, until
 from tests.runtime.test_postgres import ask, home
 

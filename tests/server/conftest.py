@@ -13,10 +13,8 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from tests.cli.conftest import RECRAWL, Recrawl, Site, environ, recrawl, serving, site
+from tests.commands import RECRAWL, Recrawl, Site, environ
 from tests.patience import PATIENCE_S
-
-__all__ = ["recrawl", "serving", "site"]
 
 HOST_AND_PORT = re.compile(r"http://[^/?]+")
 WORD = re.compile(r'name="word" value="([0-9a-f]*)"')

@@ -8,7 +8,7 @@ import pytest
 
 from crawler.runtime.keys.entrance import Signer, ensure_key, entrance, key_file
 from crawler.server.access import CODE_LASTS, SESSION_LASTS, Doorkeeper
-from tests.cli.conftest import Recrawl, Site
+from tests.commands import Recrawl, Site
 from tests.server.conftest import WORD, Visitor
 
 PAGES = ["/", "/domain?name=x", "/changes", "/page?url=x", "/pieces?url=x"]

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from crawler.fetch.browser import BrowserMissing, find_browser
 from crawler.store.report.figures import SMALL
-from tests.cli.conftest import Done, Recrawl, Site, command
+from tests.commands import Done, Recrawl, Site, command
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Visitor
 

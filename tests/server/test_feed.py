@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import feedparser
 
-from tests.cli.conftest import Recrawl, Site, command
+from tests.commands import Recrawl, Site, command
 from tests.server.conftest import Visitor
 
 

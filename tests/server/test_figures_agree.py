@@ -10,7 +10,7 @@ import pytest
 from crawler.runtime.metrics.domains import MOST_DOMAINS, domain_families
 from crawler.store import report
 from crawler.store.database import open_database
-from tests.cli.conftest import Answer, Recrawl, Site
+from tests.commands import Answer, Recrawl, Site
 from tests.server.api.test_api import Program
 from tests.server.conftest import Visitor
 

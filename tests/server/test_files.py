@@ -5,7 +5,7 @@ from html import unescape
 from pathlib import Path
 
 from crawler.cli.values import shown_share
-from tests.cli.conftest import Recrawl, Site
+from tests.commands import Recrawl, Site
 from tests.server.test_pages import edited
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from crawler.server.ui.links import outside
 from crawler.server.ui.shown import harmless
-from tests.cli.conftest import Answer, Recrawl, Site
+from tests.commands import Answer, Recrawl, Site
 from tests.server.conftest import Visitor
 
 SCRIPT = "</pre></title><script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -3,10 +3,8 @@
 from urllib.parse import quote
 
 from crawler.server.api.endpoints import ENDPOINTS
-from tests.cli.conftest import Recrawl, Site
-from tests.server.conftest import WORD, Visitor, crawled, recrawl, serving, site, stranger, visitor
-
-__all__ = ["crawled", "recrawl", "serving", "site", "stranger", "visitor"]
+from tests.commands import Recrawl, Site
+from tests.server.conftest import WORD, Visitor
 
 VALUES = {
     "nul": "a\0b",

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.cli.conftest import Site
+from tests.commands import Site
 from tests.server.conftest import Visitor
 
 BAR_BYTES = 100e6

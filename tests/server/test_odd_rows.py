@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import psycopg
 
 from crawler.store.report.figures import SMALL
-from tests.cli.conftest import Recrawl, Site
+from tests.commands import Recrawl, Site
 from tests.patience import until
 from tests.server.conftest import Visitor
 

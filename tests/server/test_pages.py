@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from crawler.cli.values import shown_bytes, shown_share
-from tests.cli.conftest import Answer, Recrawl, Site
+from tests.commands import Answer, Recrawl, Site
 from tests.databases import execute
 from tests.server.conftest import Visitor
 

@@ -1,6 +1,6 @@
 from crawler.core.domain import Domain
-from crawler.lab.graphs import Links, links_of
 from crawler.store.database import Database
+from labs.experiments.graphs import Links, links_of
 from tests.store.conftest import START
 from tests.store.made_up import crawl, take
 

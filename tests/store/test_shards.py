@@ -21,7 +21,7 @@ import crawler.store.report.feed
 from crawler.store import domains, report
 from crawler.store.database import Database, libpq_url
 from models import metadata
-from tests.cli.conftest import serving
+from tests.commands import serving
 from tests.engine.crawls import DAY, START, crawl, register, rows
 
 STORE = Path(crawler.store.__file__).parent

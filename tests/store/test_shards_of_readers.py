@@ -25,7 +25,7 @@ from crawler.store import domains, report, retention
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter
 from models import metadata
-from tests.cli.conftest import serving
+from tests.commands import serving
 from tests.engine.crawls import DAY, START, crawl, register
 from tests.store.made_up import USUAL
 from tests.store.test_shards import BY_DOMAIN, SENT, SHARED, SPLIT, as_bytes, tables_of, telling

@@ -10,7 +10,7 @@ from psycopg import sql
 from crawler.prune import prune
 from crawler.store import domains, report
 from crawler.store.database import libpq_url, open_database, upgrade
-from tests.cli.conftest import serving
+from tests.commands import serving
 from tests.engine.crawls import DAY, START, coins_missing, crawl, recrawl, register, rows, versions
 
 NAMES = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath")

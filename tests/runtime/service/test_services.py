@@ -20,9 +20,9 @@ from benchmarks.fleet.findings import fleet_of, problems
 from benchmarks.fleet.leases import Killed, LeaseWatch, recorded_pages
 from benchmarks.fleet.sites import Asked, name_of, read_log
 from benchmarks.fleet.trial import helper
-from crawler.demo.server import Remote, living_process
 from crawler.runtime.machine import free_port
 from crawler.runtime.service.notes import tag_file
+from labs.demo.server import Remote, living_process
 from tests.databases import execute
 from tests.flows.stage import ENDED, ask, run_state, start_run
 from tests.patience import SLOW, until

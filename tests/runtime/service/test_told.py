@@ -12,7 +12,7 @@ from crawler.errors import BadInput
 from crawler.runtime.secrets import secrets_of
 from crawler.secret_files import variable, with_password
 from crawler.settings import Settings
-from tests.cli.conftest import RECRAWL, Done, command, environ
+from tests.commands import RECRAWL, Done, command, environ
 
 
 @pytest.mark.parametrize(

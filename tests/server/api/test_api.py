@@ -21,11 +21,10 @@ from crawler.runtime.keys.api_tokens import make_token, revoke_token, token_show
 from crawler.runtime.search_index import search_file
 from crawler.server.api.limits import RateLimit
 from crawler.server.search_index import IndexKeeper
-from tests.cli.conftest import Recrawl, Site
+from tests.commands import Recrawl, Site
 from tests.patience import PATIENCE_S
-from tests.server.conftest import Seen, Visitor, recrawl, serving, site, stranger
+from tests.server.conftest import Seen, Visitor
 
-__all__ = ["recrawl", "serving", "site", "stranger"]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -10,12 +10,12 @@ import pytest
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.opic import RESERVE_SHARE, WINDOW_PASSES
 from crawler.core.visit import Target
-from crawler.lab.fixpoint import errors, fixpoint
-from crawler.lab.graph import Floats, from_rows
-from crawler.lab.opic import Crawl, SelectionOrder
-from crawler.lab.windows import Window, WindowPolicy, estimate
 from crawler.store import domains, record, report
 from crawler.store.database import Database
+from labs.experiments.fixpoint import errors, fixpoint
+from labs.experiments.graph import Floats, from_rows
+from labs.experiments.opic import Crawl, SelectionOrder
+from labs.experiments.windows import Window, WindowPolicy, estimate
 from tests.store.conftest import START
 from tests.store.graphs import Life, born, drained, handed_out, named, rows
 from tests.store.made_up import NOT_MODIFIED, html, key, look
@@ -65,7 +65,7 @@ async def importance_of(life: Life) -> Floats:
 
 
 def in_the_lab(*, reserve_share: float, passes: float, rounds: int) -> Floats:
-    """What `recrawl lab opic --selection greedy` estimates with the same dials."""
+    """What `python -m labs opic --selection greedy` estimates with the same dials."""
     crawl = Crawl(from_rows(GRAPH), selection=SelectionOrder.GREEDY, seed=1, batch=BATCH, reserve_share=reserve_share)
     crawl.visit(rounds * PAGES)
     return estimate(crawl, WindowPolicy(Window.INTERPOLATION, passes)).importance

@@ -1,0 +1,97 @@
+"""Days of the living site's life, each with a plan and a shift, and what was said of the copy meanwhile."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from statistics import fmean
+
+from crawler.clock import Clock
+from crawler.core.domain import Domain
+from crawler.core.http import path_and_query
+from crawler.engine import holder_name, open_resources, run_shift
+from crawler.planner import plan_domains
+from crawler.settings import Settings
+from crawler.store import domains, report
+from crawler.store.database import Database
+from labs.demo.rival import Freshness
+from labs.demo.server import LivingServer, Remote
+from labs.experiments.looks import costs
+
+DAY = timedelta(days=1)
+MOMENTS = 4  # a day, at which the report is read
+ALL = 1_000_000  # pages; the site has some hundreds
+
+Days = Callable[[int, int], None]  # days done, days in all
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """What days of shifts took, and what was reported meanwhile.
+
+    since: the last look before these days; a shift's looks are as much later than its instant as it took.  until: the
+    last shift's instant.  requests: of looks, robots.txt not among
+    them.  importances: by path, as they were known last.  reported: freshness, averaged over the time.
+    """
+
+    since: datetime
+    until: datetime
+    requests: int
+    importances: Mapping[str, float]
+    reported: Freshness
+
+
+async def live_through(
+    db: Database,
+    domain: Domain,
+    site: Remote | LivingServer,
+    *,
+    settings: Settings,
+    budget: int,
+    since: datetime,
+    days: int,
+    progress: Days = lambda _done, _all: None,
+) -> Month:
+    """Let the days pass: every day a plan, then a shift that may spend the day's budget at once.
+
+    budget: requests a day, from now on.  The plan is for this domain alone: others live in real time.
+    """
+    settings = settings.model_copy(update={"pace": False})  # a day has one shift, at whatever hour the story began
+    domain = await domains.change(db, domain, replace(domain.settings, budget_per_day=budget), at=since)
+    before = await costs(db, domain)
+    importances = await importances_of(db, domain, at=since)
+    standing = await report.domain_report(db, domain, at=since, window=DAY)
+    began = standing.last_visit_at if standing is not None else None
+    said: list[Freshness] = []
+    async with open_resources(settings) as webs:
+        for day in range(1, days + 1):
+            at = since + day * DAY
+            said += await said_between(db, domain, since=at - DAY, until=at)
+            site.set_instant(at)
+            await plan_domains(db, at=at, settings=settings, only=domain)
+            holder = holder_name("demo")
+            await run_shift(db, webs, settings=settings, clock=Clock.at(at), holder=holder, only=[domain])
+            importances |= await importances_of(db, domain, at=at)
+            progress(day, days)
+    after = await costs(db, domain)
+    return Month(began or since, since + days * DAY, after.requests - before.requests, importances, mean_of(said))
+
+
+async def importances_of(db: Database, domain: Domain, *, at: datetime) -> dict[str, float]:
+    """The importance of every page in the economy, by path: the mean is 1."""
+    lines = await report.pages(db, domain, top=ALL, at=at)
+    return {path_and_query(line.url): line.importance for line in lines if line.importance is not None}
+
+
+async def said_between(db: Database, domain: Domain, *, since: datetime, until: datetime) -> list[Freshness]:
+    """What the report says at even distances of a span in which nobody looks."""
+    said = []
+    for n in range(MOMENTS):
+        at = since + (n + 0.5) / MOMENTS * (until - since)
+        found = await report.domain_report(db, domain, at=at, window=DAY)
+        if found is not None and found.freshness is not None and found.freshness_plain is not None:
+            said.append(Freshness(found.freshness_plain, found.freshness))
+    return said
+
+
+def mean_of(said: list[Freshness]) -> Freshness:
+    return Freshness(fmean(each.plain for each in said), fmean(each.weighted for each in said))

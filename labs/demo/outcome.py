@@ -1,0 +1,127 @@
+"""What came of the tour: what we say beside what is true, and what a uniform policy would have had."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+
+from crawler.core.domain import Domain
+from crawler.core.http import path_and_query
+from crawler.store import report
+from crawler.store.database import Database
+from crawler.store.report import ChangeFilter, EventKind, FeedItem, ListReport
+from labs.demo.month import Month
+from labs.demo.rival import Freshness, Match, copied, match
+from labs.demo.site import LIARS, Site, VerdictTally, freshness, mean_freshness, tally
+from labs.experiments.looks import ReplayedLook, costs, looks_by_url
+
+DAY = timedelta(days=1)
+EXAMPLES, SEARCHED = 3, 50  # changes that are shown, and among which they are looked for
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOutcome:
+    """What a user wants to know at the end.
+
+    freshness_*: a share of the pages that are there, weighted alike; mean: over the whole time.
+    match, margin: true freshness over the days after the recrawl, ours and that of looking at every page in turn.
+    reported: over the same days, of known pages.  It is a point or two above the truth: nobody can know of pages that
+    are gone since the last look, nor of changes that a server denies.
+    changes: what became of the true changes of the content, by the looks that were made; clocks are none.
+    lied_away: changes of pages whose server denies them, among those that looks could have met.
+    false_alarms: verdicts "changed" where nothing had.  *_daily: what fetching every page every day would have taken.
+    lists: the site's sitemaps and its feed, with what they brought.  examples: changes of the last days, with what was
+    there before and after.  index: of the pages of one's own, as files.
+    """
+
+    domain: str
+    days: int
+    pages: int
+    freshness_reported: float
+    freshness_true: float
+    freshness_mean: float
+    reported: Freshness
+    match: Match
+    margin: Freshness
+    changes: VerdictTally
+    recognised: int
+    lied_away: int
+    false_alarms: int
+    requests: int
+    requests_daily: int
+    received_bytes: int
+    received_daily_bytes: int
+    saved_bytes: int
+    runs: tuple[str, ...]
+    ui_url: str
+    lists: tuple[ListReport, ...] = ()
+    examples: tuple[FeedItem, ...] = ()
+    index: str = ""
+
+
+async def outcome_of(
+    db: Database, domain: Domain, site: Site, month: Month, *, runs: tuple[str, ...], ui_url: str
+) -> DemoOutcome:
+    """Compare what we say with what is true."""
+    at = month.until
+    looks = {path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
+    times = copied(site, looks)
+    found = await report.domain_report(db, domain, at=at, window=at - site.start + DAY)
+    spent = await costs(db, domain)
+    assert found is not None
+    days = (at - site.start) / DAY
+    recognised, lied_away, false_alarms = verdicts(site, looks)
+    a_day_of_bytes = await report.workload(db, domain, at=at)
+    contest = match(
+        site, times, importances=month.importances, requests=month.requests, since=month.since, until=month.until
+    )
+    return DemoOutcome(
+        domain=domain.authority,
+        days=round(days),
+        pages=len(site.paths(at)),
+        freshness_reported=found.freshness_plain or 0.0,
+        freshness_true=freshness(site, {path: seen[-1] for path, seen in times.items()}, at),
+        freshness_mean=mean_freshness(site, times, min(seen[0] for seen in times.values()), at),
+        reported=month.reported,
+        match=contest,
+        margin=contest.margin,
+        changes=tally(site, {path: [look.at for look in seen] for path, seen in looks.items()}, site.start, at),
+        recognised=recognised,
+        lied_away=lied_away,
+        false_alarms=false_alarms,
+        requests=spent.requests,
+        requests_daily=round(sum(len(site.paths(site.start + n * DAY)) for n in range(round(days) + 1))),
+        received_bytes=spent.received_bytes,
+        received_daily_bytes=round(a_day_of_bytes.mean_bytes * len(site.paths(at)) * (days + 1)),
+        saved_bytes=spent.saved_bytes,
+        runs=runs,
+        ui_url=ui_url,
+        lists=tuple(await report.lists_of(db, domain)),
+        examples=await examples_of(db, domain),
+    )
+
+
+async def examples_of(db: Database, domain: Domain) -> tuple[FeedItem, ...]:
+    """The newest changes in which words took the place of others."""
+    where = ChangeFilter(domain_id=domain.id, kinds=frozenset({EventKind.CHANGED}))
+    newest = await report.newest_changes(db, where, most=SEARCHED, blocks=True)
+    return tuple(item for item in newest if any(edit.was and edit.now for edit in item.blocks))[:EXAMPLES]
+
+
+def verdicts(site: Site, looks: Mapping[str, list[ReplayedLook]]) -> tuple[int, int, int]:
+    """Changes recognised, changes that the server denied, and verdicts "changed" where nothing had changed."""
+    recognised = lied_away = false_alarms = 0
+    for path, seen in looks.items():
+        if site.find(path) is None:
+            continue
+        for before, look in pairwise(seen):
+            differs = bool(site.changes(path, before.at, look.at))
+            recognised += differs and look.changed
+            lied_away += differs and not look.changed and site.serving(path) in LIARS
+            false_alarms += look.changed and not differs and not lied_before(site, path, seen, look)
+    return recognised, lied_away, false_alarms
+
+
+def lied_before(site: Site, path: str, seen: list[ReplayedLook], look: ReplayedLook) -> bool:
+    """Whether an earlier change, denied then, comes to light with this look."""
+    return site.serving(path) in LIARS and bool(site.changes(path, seen[0].at, look.at))

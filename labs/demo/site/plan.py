@@ -1,0 +1,52 @@
+"""Makes the living site that belongs to a seed."""
+
+from datetime import UTC, datetime, timedelta
+
+from labs.demo.site.chance import Story
+from labs.demo.site.leaves import leaves_of, with_faults
+from labs.demo.site.listings import listings, plain, tied
+from labs.demo.site.prose import TOPICS
+from labs.demo.site.sheet import Behaviour, Sheet, SheetKind
+from labs.demo.site.site import Site
+
+FEWEST_PAGES = 80  # below that some behaviour would have no page
+SHARES = {SheetKind.PRODUCT: 0.22, SheetKind.NEWS: 0.14, SheetKind.TERM: 0.13}  # of all pages; articles are the rest
+TOPS = 8  # home, articles, shop, news, archive, glossary, about, contact
+
+
+def make_site(seed: int, *, pages: int = 250, start: datetime, days: float = 45) -> Site:
+    """The site that belongs to a seed; equal arguments give equal sites, to the byte, in any process.
+
+    pages: how many sheets it has in all, at whatever time; the disallowed section, the calendar and the hops of the
+    redirect chain come on top.  start: aware; fractions of seconds are dropped.  days: how long things happen.
+    """
+    if pages < FEWEST_PAGES or days < 1 or start.tzinfo is None:
+        raise ValueError(f"a site needs {FEWEST_PAGES} pages, a day and an aware start: {pages}, {days}, {start}")
+    start = start.astimezone(UTC).replace(microsecond=0)
+    story = Story(seed, start, start + timedelta(seconds=int(days * 86_400)))
+    leaves = tied(story, leaves_below(story, pages))
+    sheets = [*leaves, *listings(story, leaves), *plain(story)]
+    return Site(
+        seed=seed,
+        start=story.start,
+        end=story.end,
+        sheets_by_path={sheet.path: sheet for sheet in sheets},
+        moved_by_path={sheet.moves_to: sheet for sheet in sheets if sheet.moves_to},
+        chain_end=next(s.path for s in leaves if s.kind is SheetKind.ARTICLE and s.behaviour is Behaviour.STEADY),
+    )
+
+
+def leaves_below(story: Story, pages: int) -> list[Sheet]:
+    """Every sheet that lists nothing, as many as leave room for the listings of `pages` in all."""
+    sections = min(len(TOPICS), max(2, round(pages / 40)))
+    categories = min(4, max(2, round(pages / 80)))
+    sizes = {kind: round(share * pages) for kind, share in SHARES.items()}
+    news = leaves_of(story, SheetKind.NEWS, sizes[SheetKind.NEWS], TOPICS)
+    months = len({f"{sheet.written:%Y-%m}" for sheet in news})
+    articles = pages - sum(sizes.values()) - TOPS - sections - categories - months
+    return [
+        *with_faults(story, leaves_of(story, SheetKind.ARTICLE, articles, TOPICS[:sections])),
+        *leaves_of(story, SheetKind.PRODUCT, sizes[SheetKind.PRODUCT], TOPICS[:categories]),
+        *news,
+        *leaves_of(story, SheetKind.TERM, sizes[SheetKind.TERM], TOPICS),
+    ]

@@ -1,0 +1,88 @@
+"""How good a crawler's copy of the living site truly was, from the instants at which it looked at each path."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from labs.demo.site.site import DISALLOWED, Site
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictTally:
+    """What became of the content changes of a span. happened == found + merged + pending + before.
+
+    found: looks that met a version other than the look before them did.  merged: changes that the next look could not
+    tell from another one.  pending: nobody has looked since.  before: the first look came later.
+    """
+
+    happened: int
+    found: int
+    merged: int
+    pending: int
+    before: int
+
+
+def freshness(site: Site, last_look_by_path: Mapping[str, datetime], at: datetime) -> float:
+    """The share of the site's present pages whose last look, at or before now, met what is there now."""
+    paths = site.paths(at)
+    fresh = sum(path in last_look_by_path and site.is_same(path, last_look_by_path[path], at) for path in paths)
+    return fresh / len(paths)
+
+
+def mean_freshness(
+    site: Site,
+    looks_by_path: Mapping[str, Sequence[datetime]],
+    since: datetime,
+    until: datetime,
+    *,
+    weights: Mapping[str, float] | None = None,
+) -> float:
+    """The freshness averaged over a span, exactly: the page-time that was fresh by the page-time there was.
+
+    looks_by_path: ascending; those from before the span count too.  weights: by path; 1 where there is none.
+    """
+    there = fresh = timedelta()
+    for path in (*site.sheets_by_path, *site.moved_by_path):
+        looks = looks_by_path.get(path, ())
+        weight = weights.get(path, 1.0) if weights else 1.0
+        for begin, end in () if path.startswith(DISALLOWED) else epochs(site, path, since, until):
+            there += weight * (end - max(begin, since))
+            first = bisect_left(looks, begin)
+            if first < len(looks) and looks[first] < end:
+                fresh += weight * (end - max(looks[first], since))
+    return fresh / there
+
+
+def epochs(site: Site, path: str, since: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """The spans [begin, end) in which one version stood at the path; the first may have begun before `since`."""
+    sheet = site.sheet(path)
+    begin, end = sheet.since or sheet.written, sheet.until or until
+    if path != sheet.path:
+        begin, end = end, until
+    marks = (begin, *(change for change in sheet.changes if begin < change < end), min(end, until))
+    return ((one, min(other, until)) for one, other in pairwise(marks) if one < until and other > since)
+
+
+def tally(
+    site: Site, looks_by_path: Mapping[str, Sequence[datetime]], since: datetime, until: datetime
+) -> VerdictTally:
+    """What became of the changes in (since, until]. looks_by_path: ascending, none after `until`."""
+    fates = Counter[str]()
+    for path in site.sheets_by_path:
+        fates.update(fates_of(site.changes(path, since, until), looks_by_path.get(path, ())))
+    return VerdictTally(fates.total(), fates["found"], fates["merged"], fates["pending"], fates["before"])
+
+
+def fates_of(changes: Sequence[datetime], looks: Sequence[datetime]) -> Iterator[str]:
+    """What became of each change of one page: a field of VerdictTally."""
+    next_looks = [bisect_left(looks, change) for change in changes]  # a look at the very instant sees the change
+    for n, look in enumerate(next_looks):
+        if look == 0:
+            yield "before" if looks else "pending"
+        elif look == len(looks):
+            yield "pending"
+        else:
+            yield "merged" if n > 0 and next_looks[n - 1] == look else "found"

@@ -1,0 +1,139 @@
+"""The guided tour: a living site, a first crawl and a recrawl through Prefect, a month of days, and what came of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority
+from crawler.errors import StackFailed
+from crawler.runtime.machine import port_is_free
+from crawler.runtime.prefect.runs import finish_run, start_run
+from crawler.runtime.stack import Stack, down, running_stack, up
+from crawler.server import write_pages
+from crawler.settings import Settings
+from crawler.store import domains
+from crawler.store.database import Database, open_database
+from labs.demo.month import Days, live_through
+from labs.demo.outcome import DemoOutcome, outcome_of
+from labs.demo.server import Remote, living_process
+from labs.demo.site import make_site
+
+SEED = 11
+PAGES = 250
+DAYS = 30
+BUDGET = 40  # requests a day after the first two crawls: every page in turn would come round in six days
+DAY = timedelta(days=1)
+MAX_DEPTH = 12  # the site's calendar has no end
+RUN_PATIENCE = timedelta(minutes=3)
+CONTROL = "/-/"
+FOLDER = "report/demo"  # of RECRAWL_HOME: the pages of one's own as files, which stay
+LOGIN = "Runs can be watched at their addresses; what the first page there asks for: recrawl ui"
+
+T = TypeVar("T")
+Report = Callable[[str], None]
+
+
+def tour(settings: Settings, *, days: int = DAYS, keep: bool = False, report: Report, progress: Days) -> DemoOutcome:
+    """The whole story, on the local stack; what was not running before is stopped at the end, unless kept.
+
+    days: virtual days after the recrawl.  keep: leave the stack running, to look at.
+    Virtual time begins now, so that scheduled runs of the stack, which live in real time, leave the site alone.
+    Raises CrawlerError where a part of the stack fails.
+    """
+    stack = running_stack(settings)
+    is_ours = stack is None
+    stack = stack or up(settings, report=report)
+    try:
+        return show_around(stack, settings, days=days, keep=keep, report=report, progress=progress)
+    finally:
+        if is_ours and not keep:
+            down(settings, report=report)
+
+
+def show_around(
+    stack: Stack, settings: Settings, *, days: int, keep: bool, report: Report, progress: Days
+) -> DemoOutcome:
+    """Serve the site, crawl it twice through Prefect, live through the days, and sum up.
+
+    Its virtual visits are no part of anybody's data: the site is forgotten at the end, unless it is kept to look at.
+    """
+    start = datetime.now(UTC).replace(microsecond=0)
+    length = days + 5
+    site = make_site(SEED, pages=PAGES, start=start, days=length)
+    with living_process(SEED, pages=PAGES, start=start, days=length) as remote:
+        report(f"A living site of {len(site.paths(start))} pages: {remote.url}")
+        if stack.api.auth is not None:
+            report(LOGIN)
+        domain = asyncio.run(_with(stack, lambda db: begin(db, remote, at=start)))
+        try:
+            runs = [crawl_by(stack, "crawl/crawl", domain, at=start, report=report)]
+            remote.set_instant(start + DAY)
+            runs.append(crawl_by(stack, "recrawl/recrawl", domain, at=start + DAY, report=report))
+            report(f"{days} days pass, each with a plan and a shift of at most {BUDGET} requests")
+
+            async def live_and_sum_up(db: Database) -> DemoOutcome:
+                month = await live_through(
+                    db,
+                    domain,
+                    remote,
+                    settings=settings,
+                    budget=BUDGET,
+                    since=start + DAY,
+                    days=days,
+                    progress=progress,
+                )
+                outcome = await outcome_of(db, domain, site, month, runs=tuple(runs), ui_url=stack.ui_url)
+                written = await write_pages(db, [domain], settings.home.resolve() / FOLDER, at=month.until)
+                return replace(outcome, index=str(written.index))
+
+            return asyncio.run(_with(stack, live_and_sum_up))
+        finally:
+            asyncio.run(_with(stack, lambda db: leave(db, domain, keep=keep)))
+
+
+async def _with(stack: Stack, work: Callable[[Database], Awaitable[T]]) -> T:
+    async with open_database(stack.database_url) as db:
+        return await work(db)
+
+
+async def begin(db: Database, remote: Remote, *, at: datetime) -> Domain:
+    """Register the living site as a domain: one's own server, so without a delay."""
+    await forget_earlier_tours(db)
+    authority = Authority(remote.url.removeprefix("http://"))
+    domain_settings = DomainSettings(allow_private=True, delay=timedelta(0), max_depth=MAX_DEPTH, exclude=(CONTROL,))
+    return await domains.register(db, authority, scheme="http", domain_settings=domain_settings, at=at)
+
+
+def crawl_by(stack: Stack, deployment: str, domain: Domain, *, at: datetime, report: Report) -> str:
+    """Run a deployment for the domain, wait for its end, and say where it can be looked at. StackFailed if it fails."""
+    run = start_run(stack, deployment, {"domain": domain.authority, "at": at.isoformat()})
+    report(f"Run {run.name} of {deployment}: {run.url}")
+    run = finish_run(stack, run, within=RUN_PATIENCE)
+    if not run.has_completed:
+        raise StackFailed(f"the run {run.name} ended as {run.state}: see {run.url}")
+    return run.url
+
+
+async def leave(db: Database, domain: Domain, *, keep: bool) -> None:
+    """Forget the tour's domain, or pause it where it is to be looked at: its server is gone."""
+    if keep:
+        await domains.set_paused(db, domain, paused=True)
+    else:
+        await domains.remove(db, domain)
+
+
+async def forget_earlier_tours(db: Database) -> None:
+    """Domains of this machine that an earlier tour has left, kept or killed: their servers are gone."""
+    for listed in await domains.every(db):
+        if is_of_a_tour(listed.domain):
+            await domains.remove(db, listed.domain)
+
+
+def is_of_a_tour(domain: Domain) -> bool:
+    """A tour excludes the site's control calls, which no other site has; one that still goes on has a server."""
+    is_tours = domain.authority.startswith("127.0.0.1:") and domain.settings.exclude == (CONTROL,)
+    return is_tours and (domain.paused or port_is_free(int(domain.authority.rpartition(":")[2])))

@@ -1,0 +1,182 @@
+"""python -m labs run: policies in worlds, side by side."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawler.cli.charts.chart import Chart, Series
+from crawler.cli.charts.show import show_charts
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, say, show
+from crawler.cli.progress import Runs
+from crawler.cli.values import shown_share
+from crawler.errors import BadInput
+from labs.experiments.comparison import ComparisonRow, Job, Made, Mean, WorldSource, compare
+from labs.experiments.policies.named import AMOUNTS, EVERY, INFORMED, OPTIMUM, OURS, POLICIES, SWITCHED
+from labs.experiments.worlds.populations import POPULATIONS
+from labs.experiments.worlds.traces import read_trace
+
+SHARES = (0.01, 0.03, 0.1)  # requests a day for each page
+NUMBERS = (
+    "fresh",
+    "of the optimum",
+    "unweighted",
+    "differs by",
+    "age",
+    "requests a day",
+    "wasted",
+    "used",
+    "expected - true",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LabRequest:
+    """What to run. Empty: log-normal worlds, budgets of 1, 3 and 10 %, all policies."""
+
+    worlds: tuple[str, ...]
+    shares: tuple[float, ...]
+    policies: tuple[str, ...]
+    traces: tuple[Path, ...]
+    pages: int
+    days: int
+    seeds: int
+    jobs: int
+
+    def sources(self) -> list[WorldSource]:
+        """The worlds to draw. Raises BadInput for a name that is none, or a file that is no trace."""
+        names = self.worlds or (() if self.traces else ("log-normal",))
+        names = tuple(POPULATIONS) if "all" in names else names
+        _refuse_unknown("world", names, POPULATIONS)
+        made: list[WorldSource] = [Made(name, self.pages, float(self.days)) for name in names]
+        return made + [read_trace(path) for path in self.traces]
+
+    def job_list(self) -> list[Job]:
+        """Every run. Raises BadInput like sources, and for a policy that is none."""
+        _refuse_unknown("policy", self.policies, EVERY)
+        return [
+            Job(source, share, policy, seed)
+            for source in self.sources()
+            for share in self.shares or SHARES
+            for policy in self.policies or POLICIES
+            for seed in range(1, self.seeds + 1)
+        ]
+
+
+def _refuse_unknown(kind: str, names: Sequence[str], known: Iterable[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise BadInput(f"no {kind} is called {name!r}; there are {', '.join(known)}")
+
+
+def names(*, as_json: bool) -> int:
+    if as_json:
+        print_json({"worlds": {name: each.story for name, each in POPULATIONS.items()}, "policies": list(EVERY)})
+        return DONE
+    show(["world", "what it is like"], [(name, each.story) for name, each in POPULATIONS.items()])
+    say(f"\nPolicies: {', '.join(EVERY)}")
+    return DONE
+
+
+def run(wanted: LabRequest, *, figures: Path | None, as_json: bool) -> int:
+    rows = measured(wanted.job_list(), workers=wanted.jobs)
+    charts = list(charts_of(rows))
+    if as_json:
+        print_json({"rows": rows})
+    else:
+        show_rows(rows)
+    show_charts(charts, folder=figures, on_terminal=not as_json)
+    return DONE
+
+
+def measured(jobs: Sequence[Job], *, workers: int) -> list[ComparisonRow]:
+    """The jobs' rows, with a bar while they run."""
+    with Runs(len(jobs)) as progress:
+        return compare(jobs, workers=workers, progress=progress.advance)
+
+
+def show_rows(rows: Sequence[ComparisonRow]) -> None:
+    """A table for every world and budget, the freshest policy first, and how far the best rival was behind."""
+    for world, share in dict.fromkeys((row.world, row.share) for row in rows):
+        here = sorted(
+            (row for row in rows if (row.world, row.share) == (world, share)), key=lambda row: -row.ratio.mean
+        )
+        story = f" ({POPULATIONS[world].story})" if world in POPULATIONS else ""
+        say(f"\n{world}{story}; requests for {shown_share(share)} of the pages a day\n")
+        show(["policy", *NUMBERS], [_cells(row) for row in here], right=NUMBERS)
+        for sentence in verdict(here):
+            say(sentence)
+
+
+def _cells(row: ComparisonRow) -> tuple[str, ...]:
+    decile = f" ({row.worst_decile.mean:.3f})" if row.worst_decile else ""
+    return (
+        row.policy,
+        f"{row.freshness.mean:.4f}",
+        shown_mean(row.ratio, 4),
+        f"{row.plain.mean:.3f}",
+        shown_mean(row.divergence, 4),
+        f"{row.age_days.mean:.1f} d",
+        f"{row.requests_per_day.mean:.1f}",
+        shown_share(row.wasted.mean),
+        shown_share(row.used.mean),
+        f"{row.calibration.mean:.3f}{decile}" if row.calibration else "",
+    )
+
+
+def shown_mean(value: Mean, digits: int) -> str:
+    """A mean with its standard error, where there is one."""
+    return f"{value.mean:.{digits}f}" + (f" ± {value.error:.{digits}f}" if value.error else "")
+
+
+def verdict(rows: Sequence[ComparisonRow]) -> Iterator[str]:
+    """How much of the best rival's distance to the optimum ours closes, and how much could be closed with its prior."""
+    ratios = {row.policy: row.ratio.mean for row in rows}
+    rivals = [policy for policy in ratios if policy not in {OURS, AMOUNTS, OPTIMUM, INFORMED, *SWITCHED}]
+    if OURS in ratios and rivals:
+        best = max(rivals, key=lambda policy: ratios[policy])
+        gap = max(1 - ratios[best], 1e-12)
+        yield (
+            f"\nThe best rival is {best}; ours closes {(ratios[OURS] - ratios[best]) / gap:.0%} "
+            "of its distance to the optimum."
+        )
+        if INFORMED in ratios:
+            yield f"With the true prior from the first day it could be {(ratios[INFORMED] - ratios[best]) / gap:.0%}."
+
+
+def charts_of(rows: Sequence[ComparisonRow]) -> Iterator[tuple[str, Chart]]:
+    """Charts by file name: the ratio by budget, where there are several, and how expectation and truth compare."""
+    for world in dict.fromkeys(row.world for row in rows):
+        here = [row for row in rows if row.world == world]
+        if len({row.share for row in here}) > 1:
+            yield f"time-{world}", _by_budget(world, here)
+        for row in here:
+            if row.policy == OURS and row.deciles:
+                yield f"time-{world}-{row.share * 100:g}-calibration", _by_decile(row)
+
+
+def _by_budget(world: str, rows: Sequence[ComparisonRow]) -> Chart:
+    policies = [name for name in dict.fromkeys(row.policy for row in rows) if name != OPTIMUM]
+    return Chart(
+        title=f"{world}: freshness over that of the clairvoyant optimum",
+        x_label="requests a day, % of the pages",
+        y_label="ratio",
+        series=tuple(
+            Series(name, tuple((row.share * 100, row.ratio.mean) for row in rows if row.policy == name))
+            for name in policies
+        ),
+        log_x=True,
+    )
+
+
+def _by_decile(row: ComparisonRow) -> Chart:
+    expected, true = zip(*row.deciles, strict=True)
+    return Chart(
+        title=f"{row.world}, {row.share:.0%} of the pages a day: freshness by tenths of importance",
+        x_label="tenth of the pages, the most important last",
+        y_label="fresh",
+        series=(
+            Series("as reported", tuple((n, each) for n, each in enumerate(expected, start=1))),
+            Series("in truth", tuple((n, each) for n, each in enumerate(true, start=1))),
+        ),
+    )

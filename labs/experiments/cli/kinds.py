@@ -1,0 +1,42 @@
+"""python -m labs kinds: the first month of new domains, with and without what is known of their kind of site."""
+
+from collections.abc import Sequence
+
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, say, show
+from crawler.cli.values import shown_share
+from labs.experiments.kinds import MEDIAN_RATES, KindRow, Start, Trial, kinds_compared
+
+SHARES = (0.03, 0.1)
+BEGINS = {
+    Start.NOTHING: "as pages do of which nothing is known",
+    Start.ALL: "as all sites do",
+    Start.KIND: "as their kind of site does",
+    Start.OPTIMUM: "(every page's true rate is known)",
+}
+NUMBERS = ("fresh", "gain, points", "of the gap", "requests used")
+
+
+def first_month(trial: Trial, shares: Sequence[float], *, seeds: int, as_json: bool) -> int:
+    rows = list(kinds_compared(trial, shares or SHARES, seeds=seeds))
+    if as_json:
+        print_json({"median_rates_per_day": MEDIAN_RATES, "rows": rows})
+        return DONE
+    kinds = ", ".join(f".{kind} every {1 / rate:.0f} days" for kind, rate in MEDIAN_RATES.items())
+    say(f"{trial.domains} new domains of {trial.pages} pages, {trial.days} days; the median page changes: {kinds}")
+    for share in dict.fromkeys(row.share for row in rows):
+        here = [row for row in rows if row.share == share]
+        best = next(row for row in here if row.start is Start.OPTIMUM)
+        say(f"\nRequests for {shown_share(share)} of the pages a day\n")
+        show(["pages begin", *NUMBERS], [_row(row, best) for row in here], right=NUMBERS)
+    return DONE
+
+
+def _row(row: KindRow, best: KindRow) -> tuple[str, ...]:
+    return (
+        BEGINS[row.start],
+        f"{row.freshness.mean:.4f} ± {row.freshness.error:.4f}",
+        "" if row.start is Start.NOTHING else f"{100 * row.gain.mean:+.2f} ± {100 * row.gain.error:.2f}",
+        shown_share(row.gain.mean / best.gain.mean),
+        shown_share(row.used.mean),
+    )

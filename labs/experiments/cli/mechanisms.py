@@ -1,0 +1,53 @@
+"""python -m labs mechanisms: what each mechanism of the product's rule brings, world by world and budget by budget."""
+
+from collections.abc import Sequence
+
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, say, show
+from crawler.cli.values import shown_share
+from labs.experiments.cli.compare import LabRequest, measured, shown_mean
+from labs.experiments.comparison import ComparisonRow, Mean, mean_of
+from labs.experiments.policies.named import OURS, SWITCHED, UNIFORM
+from labs.experiments.worlds.populations import POPULATIONS
+
+SHARES = (0.01, 0.03, 0.1, 0.3)
+# The same as log-normal where nobody believes a Last-Modified that lies, and each change counts alike.
+ALIKE = ("echo", "frozen", "amounts", "fast-large", "fast-small", "even-amounts", "adding-up")
+WORLDS = tuple(name for name in POPULATIONS if name not in ALIKE)
+OTHERS = (UNIFORM, *SWITCHED)
+COMPARED = (OURS, *OTHERS)
+
+
+def switched_off(wanted: LabRequest, *, as_json: bool) -> int:
+    """Compare the rule with simpler ones, and with itself with one mechanism switched."""
+    rows = measured(wanted.job_list(), workers=wanted.jobs)
+    if as_json:
+        print_json({"rows": rows})
+        return DONE
+    say("Freshness over the optimum's, and points by which the rule is fresher than each of these, seed by seed\n")
+    heads = ["world", "budget", OURS, *OTHERS]
+    show(heads, list(_lines(rows)), right=heads[2:])
+    return DONE
+
+
+def _lines(rows: Sequence[ComparisonRow]) -> list[tuple[str, ...]]:
+    found = {(row.world, row.share, row.policy): row for row in rows}
+    places = dict.fromkeys((row.world, row.share) for row in rows)
+    return [
+        (
+            world,
+            shown_share(share),
+            shown_mean(found[world, share, OURS].ratio, 4),
+            *(_points(gain(found[world, share, OURS], found[world, share, other])) for other in OTHERS),
+        )
+        for world, share in places
+    ]
+
+
+def gain(ours: ComparisonRow, other: ComparisonRow) -> Mean:
+    """Return the points by which ours is fresher, over the same worlds."""
+    return mean_of(100 * (one - two) for one, two in zip(ours.ratios, other.ratios, strict=True))
+
+
+def _points(points: Mean) -> str:
+    return f"{points.mean:+.2f} ± {points.error:.2f}"

@@ -1,0 +1,78 @@
+"""python -m labs replay-domain: another budget or another rule, on what a domain's own looks tell of its past."""
+
+import math
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from crawler.cli.charts.show import show_charts
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, remark
+from crawler.cli.session import Interrupts, with_database
+from crawler.core.http import Url
+from crawler.errors import CrawlerError
+from crawler.register import domain_named
+from crawler.store import report
+from crawler.store.database import Database
+from labs.experiments.cli.compare import charts_of, measured, show_rows
+from labs.experiments.comparison import Job
+from labs.experiments.looks import ReplayedLook, looks_by_url
+from labs.experiments.policies.named import OPTIMUM, OURS, UNIFORM
+from labs.experiments.worlds.traces import History, history_of_looks
+
+DAY = timedelta(days=1)
+MOST_PAGES = 1_000_000
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of what was sent
+POLICIES = (OURS, UNIFORM, "importance", OPTIMUM)
+LEAST_DAYS = 4  # of history: the second half is measured, and a day is the least that a ledger knows
+
+
+def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figures: Path | None, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> tuple[str, dict[Url, list[ReplayedLook]], dict[Url, float]]:
+        domain = await domain_named(db, text)
+        pages = await report.pages(db, domain, top=MOST_PAGES, at=datetime.now(UTC))
+        return domain.authority, await looks_by_url(db, domain), {page.url: page.importance or 0.0 for page in pages}
+
+    name, looks, importance = with_database(work)
+    history, per_day = history_of(name, looks, importance)
+    budgets = budgets or tuple(per_day * factor for factor in FACTORS)
+    rows = measured(
+        [
+            Job(history, each / history.pages, policy, seed)
+            for each in budgets
+            for policy in POLICIES
+            for seed in range(1, seeds + 1)
+        ],
+        workers=jobs,
+    )
+    if as_json:
+        print_json({"domain": name, "pages": history.pages, "days": history.days, "sent": per_day, "rows": rows})
+    else:
+        show_rows(rows)
+        remark(f"{name}: {history.pages} pages, {history.days:.0f} days; {per_day:.1f} looks a day were made")
+    show_charts(list(charts_of(rows)), folder=figures, on_terminal=not as_json)
+    return DONE
+
+
+def history_of(name: str, looks: dict[Url, list[ReplayedLook]], importance: dict[Url, float]) -> tuple[History, float]:
+    """A domain's good looks as the laboratory reads them, and how many there were a day.
+
+    importance: of the pages that take part in the economy; others count as the least of these.
+    Raises CrawlerError where there is too little to replay.
+    """
+    looks = {url: found for url, found in looks.items() if found}
+    instants = [look.at for found in looks.values() for look in found]
+    start = min(instants, default=datetime.now(UTC))
+    days = float(math.ceil((max(instants, default=start) - start) / DAY))
+    if days < LEAST_DAYS:
+        raise CrawlerError(
+            f"{name} has been looked at for {days:.0f} days; a replay needs {LEAST_DAYS}: recrawl crawl {name}"
+        )
+    known = [value for value in importance.values() if value > 0]
+    least = min(known, default=1.0)
+    history = history_of_looks(
+        name,
+        days,
+        {url: [((look.at - start) / DAY, look.changed) for look in found] for url, found in looks.items()},
+        importance={url: max(importance.get(url, least), least) for url in looks},
+    )
+    return history, len(instants) / days

@@ -1,0 +1,129 @@
+"""How python -m labs shows what it measured: tables."""
+
+from collections.abc import Mapping, Sequence
+
+from crawler.cli.output import say, show, show_facts
+from crawler.cli.values import shown_share
+from labs.experiments.cli.subject import Subject
+from labs.experiments.discovery import Coverage
+from labs.experiments.fixpoint import Errors
+from labs.experiments.graph import Graph
+from labs.experiments.interpolation import Interpolation
+from labs.experiments.nutch import INJECTED, LINKS, Round
+from labs.experiments.trials import Beside, Curve, Ranking, Reaction
+
+MOST_ROWS = 10  # of a table that goes pass by pass
+ERROR_COLUMNS = ("error, all", "error, top tenth", "Spearman")
+
+
+def shown_errors(errors: Errors) -> tuple[str, str, str]:
+    """For a row of ERROR_COLUMNS."""
+    return shown_share(errors.every), shown_share(errors.top), f"{errors.spearman:.4f}"
+
+
+def about(subject: Subject, graph: Graph) -> dict[str, object]:
+    """The graph, for --json."""
+    return {"name": subject.name, "pages": graph.pages, "links": graph.links, "seed": subject.seed}
+
+
+def show_graph(subject: Subject, graph: Graph, *more: tuple[str, str]) -> None:
+    """The graph, and what else the measurement depends on."""
+    show_facts([("Graph", f"{subject.name}: {graph.pages:,} pages, {graph.links:,} links"), *more])
+    say("")
+
+
+def show_curves(curves: Sequence[Curve]) -> None:
+    """Where each curve ends."""
+    columns = ("visits a page", "windows run", "error factor", *ERROR_COLUMNS)
+    ends = [(curve, curve.points[-1]) for curve in curves]
+    rows = [
+        (
+            curve.label,
+            f"{end.visits:.0f}",
+            f"{end.windows:.1f}",
+            shown_share(end.error_factor),
+            *shown_errors(end.errors),
+        )
+        for curve, end in ends
+    ]
+    show(["selection", *columns], rows, right=columns)
+
+
+def show_beside(compared: Sequence[Beside]) -> None:
+    """How many times as much random choice errs as greedy."""
+    columns = ("visits a page", "error factor", "error, all", "error, top tenth")
+    step = max(len(compared) // MOST_ROWS, 1)
+    rows = [
+        (f"{each.visits:.0f}", *(f"{number:.1f} times" for number in (each.factor, each.every, each.top)))
+        for each in compared[step - 1 :: step]
+    ]
+    say("")
+    say("Random beside greedy:")
+    show(columns, rows, right=columns)
+
+
+def show_interpolation(followed: Interpolation) -> None:
+    """What two numbers a page told of a window."""
+    end = followed.moments[-1]
+    worst, left = shown_share(followed.at_worst), shown_share(end.apart)
+    facts = [
+        ("Interpolation beside the exact window", f"{shown_share(followed.at_rest)} apart at rest, mean of all pages"),
+        (
+            "A tenth of the links replaced",
+            f"{worst} at worst, {left} at the end",
+        ),
+        ("The page that gains most", f"importance {followed.before:.2f} before, {followed.after:.2f} after"),
+    ]
+    say("")
+    show_facts(facts)
+
+
+def show_standings(standings: Sequence[Ranking]) -> None:
+    """How each window did at each rate of change."""
+    columns = ["pages that change in a pass", "window", "numbers a page", *ERROR_COLUMNS]
+    rows = [(shown_share(s.rate), s.policy, f"{s.numbers:.1f}", *shown_errors(s.errors)) for s in standings]
+    show(columns, rows, right=set(columns) - {"window"})
+
+
+def show_coverages(coverages: Sequence[Coverage]) -> None:
+    """How much each way had found at three moments."""
+    columns = ("after a quarter", "after half", "at the limit")
+    rows = [(c.way.value, *(shown_share(c.after(part)) for part in (0.25, 0.5, 1.0))) for c in coverages]
+    show(["way", *columns], rows, right=columns)
+
+
+def show_reaction(reacted: Reaction) -> None:
+    """How the error came back."""
+    back, first = reacted.windows_until_back, reacted.points[0]
+    at_once = f"error {shown_share(reacted.before.every)} before, {shown_share(first.errors.every)} at once"
+    facts = [
+        ("A tenth of the links replaced", at_once),
+        ("Left of the jump after one window", shown_share(reacted.left_after(1.0))),
+        ("Left after two", shown_share(reacted.left_after(2.0))),
+        ("As good as if nothing had been", f"after {back:.1f} windows" if back is not None else "not yet"),
+    ]
+    say("")
+    show_facts(facts)
+
+
+def show_rounds(rounds: Sequence[Round], true: Mapping[str, float]) -> None:
+    """Nutch's scores, and below them what the same visits tell by OPIC."""
+    names = list(LINKS)
+    say("Links: " + "; ".join(f"{page} to {', '.join(links)}" for page, links in LINKS.items() if links))
+    say(f"{INJECTED} is injected. One page is read in each round; * marks those that were read.")
+    say("")
+    show(["round", "reads", *(f"{name}: Nutch" for name in names)], map(_scores, rounds), right=["round"])
+    say("")
+    truth = ("truth", "", *(f"{true[name]:.2f}" for name in names))
+    told = ["round", "reads", *(f"{name}: OPIC" for name in names)]
+    show(told, [*map(_importances, rounds), truth], right=["round"])
+
+
+def _scores(each: Round) -> tuple[str, ...]:
+    marked = {page: f"{score:,.4g}{'*' if page in each.read else ''}" for page, score in each.scores.items()}
+    return (str(each.number), each.reads, *(marked.get(page, "-") for page in LINKS))
+
+
+def _importances(each: Round) -> tuple[str, ...]:
+    told = {page: f"{importance:.2f}" for page, importance in each.importance.items()}
+    return (str(each.number), each.reads, *(told.get(page, "-") for page in LINKS))

@@ -1,0 +1,72 @@
+"""What python -m labs is told to measure: a graph, policies, and what is to be compared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from crawler.cli.session import Interrupts, with_database
+from crawler.errors import BadInput
+from crawler.register import domain_named
+from crawler.store.database import Database
+from labs.experiments.graph import Graph, from_directory, from_rows, power_law
+from labs.experiments.graphs import Links, links_of
+from labs.experiments.windows import WindowPolicy, policy_of
+
+LEAST_PAGES = 10  # of a graph whose most important tenth can be told
+Kind = TypeVar("Kind", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is measured: the name of a graph, and for a made-up one its size and seed."""
+
+    name: str
+    pages: int
+    seed: int
+
+    @property
+    def title(self) -> str:
+        """The name, of a folder only its own."""
+        return Path(self.name).absolute().name if Path(self.name).is_dir() else self.name
+
+    def graph(self) -> Graph:
+        """The graph itself. Raises BadInput where there is none, or one too small to tell anything."""
+        graph = self._read()
+        if graph.pages < LEAST_PAGES:
+            raise BadInput(
+                f"{self.name} is too small: it has {graph.pages} of the {LEAST_PAGES} pages that would tell anything"
+            )
+        return graph
+
+    def _read(self) -> Graph:
+        if self.name == "power-law":
+            return power_law(self.pages, seed=self.seed)
+        folder = Path(self.name)
+        if folder.is_dir():
+            return from_directory(folder)
+        if self.name.startswith((".", "/", "~")):
+            raise BadInput(f"there is no folder {self.name}")
+        links = with_database(self._from_database)
+        return from_rows(links.outlinks, urls=links.urls)
+
+    async def _from_database(self, db: Database, _: Interrupts) -> Links:
+        return await links_of(db, await domain_named(db, self.name))
+
+
+def policy_named(text: str) -> WindowPolicy:
+    """A window policy as it is typed. Raises BadInput."""
+    try:
+        return policy_of(text)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+
+
+def chosen_of(kind: type[Kind], names: Sequence[str] | None, called: str) -> list[Kind]:
+    """The members that are named, or all. Raises BadInput."""
+    known = {each.value: each for each in kind}
+    wrong = next((name for name in names or () if name not in known), None)
+    if wrong is not None:
+        raise BadInput(f"{wrong!r} is no {called}; there are {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(names or known)]

@@ -1,0 +1,260 @@
+"""The commands about time: their options and their help."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crawler.cli import values
+from crawler.cli.options import DomainName, Json
+
+app = typer.Typer(no_args_is_help=True, help="Measure policies on a virtual web, with a virtual clock.")
+
+Budgets = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--budget",
+        parser=values.part,
+        metavar="SHARE",
+        help="Requests a day, as a share of the pages: 3% or 0.03; may be repeated.",
+    ),
+]
+Traces = Annotated[
+    list[Path] | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        metavar="FILE",
+        help="Replay this: CSV page,changed_at or JSONL; may be repeated.",
+    ),
+]
+Seeds = Annotated[
+    int, typer.Option(min=1, max=1000, metavar="N", help="Worlds to draw; errors come from their spread.")
+]
+Jobs = Annotated[int, typer.Option(min=1, max=256, metavar="N", help="Processes to use.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Where chance begins.")]
+Figures = Annotated[
+    Path | None, typer.Option(file_okay=False, metavar="FOLDER", help="Write the charts there, as SVG files.")
+]
+
+
+@app.command()
+def run(
+    worlds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="WORLD", help="Populations, or 'all'; without any, log-normal. --list names them."),
+    ] = None,
+    budget: Budgets = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this policy; may be repeated. --list names them.")
+    ] = None,
+    trace: Traces = None,
+    pages: Annotated[int, typer.Option(min=10, max=1_000_000, metavar="N", help="Pages of a made world.")] = 2000,
+    days: Annotated[
+        int, typer.Option(min=20, max=36_500, metavar="N", help="Virtual days; the second half counts.")
+    ] = 1000,
+    seeds: Seeds = 3,
+    jobs: Jobs = 1,
+    figures: Figures = None,
+    list_names: Annotated[bool, typer.Option("--list", help="Name the worlds and policies, and run nothing.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Let policies look after worlds whose truth is known, and compare them with what could be done at best.
+
+    Freshness is the share of time for which copies are as their pages, weighted by importance; ratio is that over the
+    clairvoyant optimum's, who knows every page's true rate. Ours knows none: it begins cold.
+
+    Examples:
+        python -m labs run
+        python -m labs run drift hosts --budget 3% --seeds 5
+        python -m labs run log-normal --pages 10000 --budget 1% --budget 10% --policy ours --policy uniform
+        python -m labs run --trace changes.csv --budget 5% --figures figures
+        python -m labs run --list
+
+    """
+    from labs.experiments.cli import compare
+
+    if list_names:
+        return compare.names(as_json=as_json)
+    return compare.run(
+        compare.LabRequest(
+            worlds=tuple(worlds or ()),
+            shares=tuple(budget or ()),
+            policies=tuple(policy or ()),
+            traces=tuple(trace or ()),
+            pages=pages,
+            days=days,
+            seeds=seeds,
+            jobs=jobs,
+        ),
+        figures=figures,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def mechanisms(
+    worlds: Annotated[
+        list[str] | None, typer.Argument(metavar="WORLD", help="Populations; without any, all that differ.")
+    ] = None,
+    budget: Budgets = None,
+    trace: Traces = None,
+    pages: Annotated[int, typer.Option(min=10, max=1_000_000, metavar="N", help="Pages of a made world.")] = 600,
+    days: Annotated[
+        int, typer.Option(min=20, max=36_500, metavar="N", help="Virtual days; the second half counts.")
+    ] = 400,
+    seeds: Seeds = 3,
+    jobs: Jobs = 1,
+    as_json: Json = False,
+) -> int:
+    """Measure what each mechanism of the product's rule brings: the rule beside itself with one of them switched.
+
+    Plain is exact updates of each page's rate that fade over a year, one prior for all pages, and the order of value;
+    uniform is round robin. Budgets are 1, 3, 10 and 30 % of the pages a day unless said.
+
+    Examples:
+        python -m labs mechanisms --jobs 2
+        python -m labs mechanisms equal log-normal --pages 100 --budget 3%
+
+    """
+    from labs.experiments.cli import compare
+    from labs.experiments.cli import mechanisms as command
+
+    return command.switched_off(
+        compare.LabRequest(
+            worlds=tuple(worlds or (() if trace else command.WORLDS)),
+            shares=tuple(budget or command.SHARES),
+            policies=command.COMPARED,
+            traces=tuple(trace or ()),
+            pages=pages,
+            days=days,
+            seeds=seeds,
+            jobs=jobs,
+        ),
+        as_json=as_json,
+    )
+
+
+@app.command()
+def replay_domain(
+    domain: DomainName,
+    budget: Annotated[
+        list[float] | None,
+        typer.Option(
+            parser=values.positive, metavar="N", help="Requests a day; may be repeated. Without, around what was sent."
+        ),
+    ] = None,
+    seeds: Seeds = 3,
+    jobs: Jobs = 1,
+    figures: Figures = None,
+    as_json: Json = False,
+) -> int:
+    """Ask of a domain's recorded history: what if it had been crawled with another budget, or by another rule?
+
+    Between looks that found no change there was none; where one found a change, the moment is drawn, and what nobody
+    could see is drawn with it, so that seeds differ.
+
+    Examples:
+        python -m labs replay-domain docs.example.com
+        python -m labs replay-domain docs.example.com --budget 50 --budget 500 --seeds 10
+
+    """
+    from labs.experiments.cli import replay
+
+    return replay.replay(domain, budgets=tuple(budget or ()), seeds=seeds, jobs=jobs, figures=figures, as_json=as_json)
+
+
+@app.command()
+def dai(
+    looks: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Looks at each page.")] = 60,
+    pages: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Pages of each period.")] = 100,
+    seed: Seed = 1,
+    figures: Figures = None,
+    as_json: Json = False,
+) -> int:
+    """Draw Dai's experiment again: how soon revisits by similarity find a page's own period, and what they spare.
+
+    Made texts of which each change replaces a drawn share; their real SimHashes; the policy of `domains set --revisit
+    similarity` itself. Beside it one fixed period for all pages, and the price, with as many looks.
+
+    Examples:
+        python -m labs dai
+        python -m labs dai --looks 100 --figures figures
+
+    """
+    from labs.experiments.cli import rates
+
+    return rates.revisit_periods(looks=looks, pages=pages, seed=seed, figures=figures, as_json=as_json)
+
+
+@app.command()
+def estimator(
+    pages: Annotated[int, typer.Option(min=100, max=1_000_000, metavar="N", help="Pages of each row.")] = 5000,
+    seed: Seed = 1,
+    figures: Figures = None,
+    as_json: Json = False,
+) -> int:
+    """Measure how well change rates are estimated from looks that only say changed or same.
+
+    Examples:
+        python -m labs estimator
+        python -m labs estimator --pages 20000 --json
+
+    """
+    from labs.experiments.cli import rates
+
+    return rates.estimates(pages=pages, seed=seed, figures=figures, as_json=as_json)
+
+
+@app.command()
+def kinds(
+    budget: Budgets = None,
+    domains: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="New domains, of the kinds in turn.")] = 50,
+    pages: Annotated[int, typer.Option(min=2, max=10_000, metavar="N", help="Pages of each domain.")] = 40,
+    days: Annotated[int, typer.Option(min=5, max=1000, metavar="N", help="Virtual days; all of them count.")] = 30,
+    older: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Domains of each kind that were there before.")
+    ] = 5,
+    seeds: Seeds = 10,
+    as_json: Json = False,
+) -> int:
+    """Measure what it is worth to know a new domain's kind of site: how fresh its pages are in the first month.
+
+    Kinds (.gov, .edu, .org, .com) differ by the rates at which their pages change. What is known of them was learnt
+    from older domains, by the functions with which plan learns it.
+
+    Examples:
+        python -m labs kinds
+        python -m labs kinds --budget 5% --days 90 --older 20 --seeds 3
+
+    """
+    from labs.experiments.cli import kinds as command
+    from labs.experiments.kinds import Trial
+
+    trial = Trial(domains=domains, pages=pages, days=days, older=older)
+    return command.first_month(trial, tuple(budget or ()), seeds=seeds, as_json=as_json)
+
+
+@app.command()
+def signals(
+    budget: Budgets = None,
+    pages: Annotated[int, typer.Option(min=10, max=100_000, metavar="N", help="Pages of a world.")] = 800,
+    days: Annotated[
+        int, typer.Option(min=20, max=36_500, metavar="N", help="Virtual days; the second half counts.")
+    ] = 500,
+    seeds: Seeds = 2,
+    as_json: Json = False,
+) -> int:
+    """Measure what sources of change signals bring (sitemaps, feeds, hints): honest ones, and some that lie.
+
+    The product's rule hears one source, of which it knows nothing at first; beside it the same rule without signals.
+
+    Examples:
+        python -m labs signals
+        python -m labs signals --pages 200 --days 200 --seeds 1 --json
+
+    """
+    from labs.experiments.cli import signals as command
+    from labs.experiments.signals import SignalTrial
+
+    return command.signals(SignalTrial(pages=pages, days=days), tuple(budget or ()), seeds=seeds, as_json=as_json)

@@ -1,0 +1,312 @@
+"""Dai's experiment on Nutch drawn again: pages of known period, and the period at which each rule comes back to them.
+
+Her rule: the SimHash likeness of two versions sets the next period, shorter where they differ and longer where not; the
+more collections, the closer the period comes to the page's own, and the fewer fetches are redundant. Here it is the
+product's own policy, on real SimHashes of made texts that change in part.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+
+from crawler.core.freshness import (
+    BY_SIMILARITY,
+    DAY,
+    PRIOR,
+    USUAL_AMOUNT,
+    Looked,
+    amount_of_bits,
+    due_gap,
+    expected_amount,
+    learn_amount,
+    learn_changed,
+    learn_same,
+)
+from crawler.core.http import Url
+from crawler.core.page import Fingerprint, distance_bits, fingerprint_of
+from labs.experiments import optimum
+from labs.experiments.worlds.world import Flags, Floats, Ints
+
+PERIODS_DAYS = (2.0, 5.0, 10.0, 20.0, 40.0)
+FIRST_PERIOD_DAYS = 30.0  # Nutch's default, with which all rules begin; cut by chance, as a crawl spreads its pages
+LEAST_DAYS, MOST_DAYS = 1 / 24, 365.0
+WORDS, VOCABULARY = 300, 5000  # of a text, and of the language
+LEAST_SHARE, MOST_SHARE = 0.05, 0.5  # of its words that a change replaces
+SIMILARITY, FIXED = "similarity", "fixed, as many looks"
+AS_MANY, AS_FRESH = "price, as many looks", "price, as fresh"
+URL, START = Url("https://example.com/"), datetime(2026, 1, 1, tzinfo=UTC)
+TRIALS, EQUAL = 12, 0.003  # of prices, until looks are as many as they should be
+MOST_OFF = 8.0  # factor between the price for known rates and that for rates that are learnt
+
+Waits = tuple[Floats, Floats]  # the next wait and the period held true, in days
+
+
+class Timing(StrEnum):
+    """When a page of a known period changes."""
+
+    CLOCKWORK = "clockwork"  # exactly once a period
+    POISSON = "poisson"  # once a period on average
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What became of the pages of one period under one rule.
+
+    mean_days, median_days: over the pages, of the wait after the 1st, 2nd, ... look.  held_days: the mean period that
+    the rule holds true then: its wait, but for the price one over the believed rate.
+    redundant: share of the looks of the second half that found nothing new.  fresh: share of time, there.
+    looks_per_day: of a page, there.
+    """
+
+    rule: str
+    period_days: float
+    mean_days: tuple[float, ...]
+    median_days: tuple[float, ...]
+    held_days: tuple[float, ...]
+    redundant: float
+    fresh: float
+    looks_per_day: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A rule over all periods, a page of each. fresh: the mean of their shares."""
+
+    rule: str
+    fresh: float
+    looks_per_day: float
+    redundant_per_day: float
+
+
+class PeriodRule(Protocol):
+    """How long to wait for the next look at each page, by what the last one found."""
+
+    def after(self, wait: Floats, changes: Ints) -> Waits:
+        """The next wait and the period held true. changes: of each page since the last look."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages of one experiment: their periods, when they change, and where chance begins."""
+
+    period: Floats
+    timing: Timing
+    seed: int
+    looks: int
+
+    @property
+    def periods(self) -> list[float]:
+        return list(dict.fromkeys(self.period.tolist()))
+
+
+def dai(
+    *, timing: Timing, seed: int, pages: int = 100, looks: int = 60, periods: Sequence[float] = PERIODS_DAYS
+) -> list[Track]:
+    """Similarity; one fixed period for all, and the price, at which about as many looks are sent; the price as fresh.
+
+    pages: of each period.  No rule knows a period; the price begins with the product's prior.
+    """
+    world = Pages(np.repeat(periods, pages), timing, seed, looks)
+    hers = _live(SIMILARITY, Similarity(len(world.period), seed), world)
+    many, fresh = sum(track.looks_per_day for track in hers), float(np.mean([track.fresh for track in hers]))
+    rate, even = 1 / np.array(periods), np.ones(len(periods))
+
+    def at_price(name: str) -> Callable[[float], list[Track]]:
+        return lambda paid: _live(name, PriceRule(len(world.period), paid), world)
+
+    def as_many(tracks: list[Track]) -> float:
+        return sum(track.looks_per_day for track in tracks) / many
+
+    return [
+        *hers,
+        *_live(FIXED, Fixed(len(periods) / many), world),
+        *_priced(at_price(AS_MANY), as_many, near=optimum.price_of(rate, even, many)),
+        *_priced(
+            at_price(AS_FRESH),
+            lambda tracks: float(np.mean([track.fresh for track in tracks])) / fresh,
+            near=_price_as_fresh(rate, fresh),
+        ),
+    ]
+
+
+def sums(tracks: Sequence[Track]) -> list[Sum]:
+    """Each rule over all periods, in the order of the tracks."""
+    by_rule = {
+        rule: [track for track in tracks if track.rule == rule] for rule in dict.fromkeys(t.rule for t in tracks)
+    }
+    return [
+        Sum(
+            rule=rule,
+            fresh=float(np.mean([track.fresh for track in own])),
+            looks_per_day=sum(track.looks_per_day for track in own),
+            redundant_per_day=sum(track.looks_per_day * track.redundant for track in own),
+        )
+        for rule, own in by_rule.items()
+    ]
+
+
+class Texts:
+    """Made texts, a page's own each, of which every change replaces a drawn share of the words."""
+
+    def __init__(self, pages: int, seed: int) -> None:
+        self._rng = np.random.default_rng([seed, 1])
+        letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+        self._words = np.array(["".join(word) for word in self._rng.choice(letters, (VOCABULARY, 7))])
+        self._texts = self._rng.integers(0, VOCABULARY, (pages, WORDS))
+        self._prints = [self._print_of(page) for page in range(pages)]
+
+    def distance_after(self, page: int, changes: int) -> int:
+        """The bits in which the page's SimHash differs from the one of the last look, after so many changes."""
+        for _ in range(changes):
+            replaced = self._rng.random(WORDS) < self._rng.uniform(LEAST_SHARE, MOST_SHARE)
+            self._texts[page, replaced] = self._rng.integers(0, VOCABULARY, int(replaced.sum()))
+        before, self._prints[page] = self._prints[page], self._print_of(page)
+        return distance_bits(before, self._prints[page])
+
+    def _print_of(self, page: int) -> Fingerprint:
+        found = fingerprint_of(" ".join(self._words[self._texts[page]].tolist()))
+        assert found is not None  # a text has words
+        return found
+
+
+class Similarity:
+    """The product's policy, page by page; what a page's changes change is learnt as the product learns it."""
+
+    def __init__(self, pages: int, seed: int) -> None:
+        self._texts = Texts(pages, seed)
+        self._total, self._changes = np.zeros(pages), np.zeros(pages)
+        self._looks = 1
+
+    def after(self, wait: Floats, changes: Ints) -> Waits:
+        self._looks += 1
+        bits = np.array(
+            [self._texts.distance_after(page, many) if many else 0 for page, many in enumerate(changes.tolist())]
+        )
+        changed = changes > 0
+        total, many = learn_amount(self._total, self._changes, amount_of_bits(np.maximum(bits, 1)))
+        self._total, self._changes = np.where(changed, total, self._total), np.where(changed, many, self._changes)
+        usual = expected_amount(self._total, self._changes, USUAL_AMOUNT)
+        columns = zip(wait.tolist(), changed.tolist(), bits.tolist(), usual.tolist(), strict=True)
+        period = np.array([self._after(*column) for column in columns])
+        return period, period
+
+    def _after(self, wait: float, changed: bool, bits: int, usual: float) -> float:  # noqa: FBT001  a column
+        waited = timedelta(days=wait)
+        look = Looked(
+            url=URL,
+            at=START,
+            waited=waited,
+            planned=waited,
+            changed=changed,
+            distance_bits=bits if changed else None,
+            usual_amount=usual,
+            looks=self._looks,
+            belief=PRIOR,
+            importance=1.0,
+            price=1.0,
+            least=timedelta(days=LEAST_DAYS),
+            most=timedelta(days=MOST_DAYS),
+        )
+        return float(min(max(BY_SIMILARITY.after(look), look.least), look.most) / DAY)
+
+
+class Fixed:
+    """One span for all pages."""
+
+    def __init__(self, days: float) -> None:
+        self._days = days
+
+    def after(self, wait: Floats, changes: Ints) -> Waits:  # noqa: ARG002  whatever it found
+        days = np.full(len(wait), self._days)
+        return days, days
+
+
+class PriceRule:
+    """Beliefs of pages of equal importance, and the wait that is worth the price."""
+
+    def __init__(self, pages: int, paid: float) -> None:
+        self._a, self._b = np.full(pages, PRIOR.a), np.full(pages, PRIOR.b)
+        self._price = paid
+
+    def after(self, wait: Floats, changes: Ints) -> Waits:
+        same, found = learn_same(self._a, self._b, wait), learn_changed(self._a, self._b, wait)
+        self._a, self._b = np.where(changes > 0, found[0], same[0]), np.where(changes > 0, found[1], same[1])
+        gap = due_gap(self._a, self._b, 1.0, self._price, least=LEAST_DAYS, most=MOST_DAYS)
+        return gap, self._b / self._a
+
+
+def _priced(at: Callable[[float], list[Track]], ratio: Callable[[list[Track]], float], *, near: float) -> list[Track]:
+    """The tracks at the price at which a ratio is 1 that falls as prices rise; from a price that is near."""
+    price, low, high = near, near / MOST_OFF, near * MOST_OFF
+    found = at(price)
+    for _ in range(TRIALS):
+        if abs(ratio(found) - 1) < EQUAL:
+            break
+        low, high = (price, high) if ratio(found) > 1 else (low, price)
+        price = float(np.sqrt(low * high))
+        found = at(price)
+    return found
+
+
+def _price_as_fresh(rate: Floats, fresh: float) -> float:
+    """The price at which pages of known rates are fresh for this share of the time, on average."""
+    low, high = 1e-9, 1e9
+    for _ in range(80):
+        middle = float(np.sqrt(low * high))
+        looks = optimum.frequencies(rate, np.ones(len(rate)), middle)
+        low, high = (middle, high) if optimum.freshness(rate, looks).mean() > fresh else (low, middle)
+    return low
+
+
+def _live(name: str, rule: PeriodRule, world: Pages) -> list[Track]:
+    """So many looks at every page, each at its own pace."""
+    rng = np.random.default_rng(world.seed)
+    period, count = world.period, len(world.period)
+    now, wait = np.zeros(count), FIRST_PERIOD_DAYS * (1 - rng.random(count))
+    is_clockwork = world.timing is Timing.CLOCKWORK
+    due = period * (rng.random(count) if is_clockwork else rng.exponential(1.0, count))
+    waits, held, found, fresh, elapsed = [], [], [], [], []
+    for _ in range(world.looks):
+        then = now + wait
+        changed = due <= then
+        fresh.append(np.minimum(due, then) - now)
+        elapsed.append(wait)
+        found.append(changed)
+        more = np.floor((then - due) / period) if is_clockwork else rng.poisson(np.maximum(then - due, 0.0) / period)
+        again = due + period * (more + 1) if is_clockwork else then + rng.exponential(1.0, count) * period
+        due = np.where(changed, again, due)
+        wait, holds = rule.after(wait, np.where(changed, more + 1, 0).astype(np.int64))
+        waits.append(wait)
+        held.append(holds)
+        now = then
+    return [_track(name, each, period == each, (waits, held, found, fresh, elapsed)) for each in world.periods]
+
+
+def _track(
+    name: str,
+    period: float,
+    own: Flags,
+    rows: tuple[list[Floats], list[Floats], list[Flags], list[Floats], list[Floats]],
+) -> Track:
+    waits, held, found, fresh, elapsed = rows
+    half = len(waits) // 2
+    days = _sum(elapsed[half:], own)
+    return Track(
+        rule=name,
+        period_days=period,
+        mean_days=tuple(float(row[own].mean()) for row in waits),
+        median_days=tuple(float(np.median(row[own])) for row in waits),
+        held_days=tuple(float(row[own].mean()) for row in held),
+        redundant=float(1 - np.mean([row[own] for row in found[half:]])),
+        fresh=_sum(fresh[half:], own) / days,
+        looks_per_day=(len(waits) - half) * int(own.sum()) / days,
+    )
+
+
+def _sum(rows: Sequence[Floats], chosen: Flags) -> float:
+    return float(np.sum([row[chosen].sum() for row in rows]))

@@ -1,0 +1,221 @@
+"""How much of a site's importance its first fetched pages hold, by the order in which new pages are fetched.
+
+Source of the experiment: Baeza-Yates, Castillo, Marin, Rodriguez, "Crawling a country: better strategies than
+breadth-first for web page ordering", WWW 2005.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+import numpy as np
+
+from crawler.core.http import PageKey, key_of
+from crawler.core.opic import (
+    COINS,
+    ENDOWMENT,
+    FIRST_SEEDS,
+    Economy,
+    LevelQueues,
+    Order,
+    Ordering,
+    PageStack,
+    Pool,
+    aged,
+    settle,
+    url_score,
+)
+from labs.experiments.fixpoint import fixpoint
+from labs.experiments.graph import Floats, Graph, rows
+
+CLAIMED = 10  # pages at a time, as a lease hands them out
+
+
+class Way(StrEnum):
+    """Which of the pages that are known and not fetched comes next."""
+
+    OPIC = "opic"  # these four are the product's (core/opic/order.py)
+    BREADTH = "breadth"
+    DEPTH = "depth"
+    MIXED = "mixed"
+    RANDOM = "random"
+    OMNISCIENT = "omniscient"  # the one that is most important in truth; nobody can do better by much
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The share of the whole graph's importance that the first pages hold: shares[n] after n + 1 fetches."""
+
+    way: Way
+    shares: tuple[float, ...]
+
+    def after(self, part: float) -> float:
+        """What was covered when this part of the fetches, above 0 and up to 1, was made."""
+        return self.shares[max(round(part * len(self.shares)), 1) - 1]
+
+
+def cover(
+    graph: Graph, way: Way, *, most: int, seed: int, claimed: int = CLAIMED, root_cash: float = FIRST_SEEDS
+) -> Coverage:
+    """Crawl from page 0 on until `most` pages are fetched, or no more are known.
+
+    claimed: pages at a time; depth first always takes one, as a crawl does.
+    root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
+    """
+    truth = fixpoint(graph)
+    discovery = _Discovery(graph, _priority(graph, way, truth, seed=seed), places=_places(way))
+    discovery.endow_root(round((root_cash - 1) * ENDOWMENT))
+    fetched = discovery.run(most=most, claimed=1 if way is Way.DEPTH else claimed)
+    return Coverage(way, tuple((np.cumsum(truth[fetched]) / graph.pages).tolist()))
+
+
+def mean_of(coverages: Sequence[Coverage]) -> Coverage:
+    """The mean of several crawls of one way, as far as all of them went."""
+    columns = zip(*(each.shares for each in coverages), strict=False)
+    return Coverage(coverages[0].way, tuple(sum(column) / len(column) for column in columns))
+
+
+def best_of_all(graph: Graph, *, most: int) -> float:
+    """The share of importance in the most important pages, whether links lead to them in time or not."""
+    truth = np.sort(fixpoint(graph))[::-1]
+    return float(truth[:most].sum() / graph.pages)
+
+
+@dataclass(slots=True)
+class _Found:
+    """A page that was found. place: its rank, in an order that is by place.  net: coins, `aged`."""
+
+    page: int
+    depth: int
+    place: int = 0
+    net: int = 0
+
+
+Priority = Callable[[_Found], float]
+
+
+def _priority(graph: Graph, way: Way, truth: Floats, *, seed: int) -> Priority:
+    """The greatest comes first."""
+    chances = np.random.default_rng(seed).random(graph.pages).tolist()
+    match way:
+        case Way.OPIC | Way.MIXED:
+            ordering = Ordering(Order(way.value))
+            scores = [url_score(url) for url in graph.urls] or [1.0] * graph.pages
+            return lambda found: ordering.rank(found.net, url_score=scores[found.page])
+        case Way.BREADTH | Way.DEPTH:
+            return lambda found: found.place
+        case Way.RANDOM:
+            return lambda found: chances[found.page]
+        case Way.OMNISCIENT:
+            return lambda found: float(truth[found.page])
+        case _:
+            assert_never(way)
+
+
+def _places(way: Way) -> LevelQueues | PageStack | None:
+    match way:
+        case Way.BREADTH:
+            return LevelQueues()
+        case Way.DEPTH:
+            return PageStack()
+        case _:
+            return None
+
+
+class _Discovery:
+    """A crawl that finds a graph page by page, settled in batches as the store does it."""
+
+    def __init__(self, graph: Graph, priority: Priority, *, places: LevelQueues | PageStack | None) -> None:
+        self._places = places
+        self._economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+        self._keys = _keys(graph)
+        self._numbers = {key: n for n, key in enumerate(self._keys)}
+        self._links = [[self._keys[target] for target in row] for row in rows(graph)]
+        self._priority = priority
+        self._found: dict[PageKey, _Found] = {}
+        self._heap: list[tuple[float, int, PageKey]] = []
+        self._meet(self._keys[0], depth=0)
+
+    def endow_root(self, coins: int) -> None:
+        """Wake more coins for page 0, that flow to what it links to."""
+        self._economy.dormant -= coins
+        self._economy.pay(self._keys[0], coins)
+        self._rank(self._keys[0])
+
+    def run(self, *, most: int, claimed: int) -> list[int]:
+        """The pages fetched, in order."""
+        fetched: list[PageKey] = []
+        while len(fetched) < most and (batch := self._claim(min(claimed, most - len(fetched)))):
+            cash = [self._economy.cash_of(key) for key in batch]
+            for key, coins in zip(batch, cash, strict=True):
+                self._visit(key, coins)
+            self._economy.pay_dividends()
+            fetched += batch
+        return [self._numbers[key] for key in fetched]
+
+    def _claim(self, most: int) -> list[PageKey]:
+        """The best new pages; a page is in the heap once for each net that it had, and only the last one counts."""
+        batch: dict[PageKey, None] = {}
+        while self._heap and len(batch) < most:
+            place = heapq.heappop(self._heap)
+            key = place[2]
+            if self._economy.accounts[key].pool is Pool.NEW and place == self._place(key):
+                batch[key] = None
+        return list(batch)
+
+    def _visit(self, key: PageKey, cash: int) -> None:
+        economy, links = self._economy, self._links[self._numbers[key]]
+        met = [link for link in links if self._meet(link, depth=self._found[key].depth + 1)]
+        self._line_up(met, links)
+        economy.take(key, cash, first=True)
+        economy.change_pool(key, Pool.KNOWN)
+        done = settle(cash, links)
+        economy.reserve += done.to_reserve
+        for link, coins in done.shares.items():
+            economy.pay(link, coins)
+            self._rank(link)
+
+    def _meet(self, key: PageKey, *, depth: int) -> bool:
+        """A page that a link leads to: admitted where it is new; whether the link is the nearest so far."""
+        found = self._found.get(key)
+        if found is None:
+            self._economy.admit(key, Pool.NEW)
+            self._found[key] = _Found(page=self._numbers[key], depth=depth)
+        elif depth < found.depth:
+            found.depth = depth
+        else:
+            return False
+        self._rank(key)
+        return True
+
+    def _line_up(self, met: Sequence[PageKey], links: Sequence[PageKey]) -> None:
+        """Places as the store gives them (store/record/opic.py). met: those of the links that are new, or nearer."""
+        match self._places:
+            case LevelQueues() as queues:
+                for key in met:
+                    self._found[key].place = queues.join(self._found[key].depth)
+                    self._rank(key)
+            case PageStack() as stack:
+                for key in reversed(links):
+                    self._found[key].place = stack.push()
+                    self._rank(key)
+            case None:
+                pass
+
+    def _rank(self, key: PageKey) -> None:
+        purse = self._economy.accounts[key]
+        if purse.pool is Pool.NEW:
+            self._found[key].net = aged(purse.net, clock=purse.clock)
+            heapq.heappush(self._heap, self._place(key))
+
+    def _place(self, key: PageKey) -> tuple[float, int, PageKey]:
+        """The least comes first: by rank, and among equals by cash, as the claim does."""
+        found = self._found[key]
+        return -self._priority(found), -found.net, key
+
+
+def _keys(graph: Graph) -> Sequence[PageKey]:
+    """Order in the store, where pages of one rank come in the order of their keys."""
+    return [key_of(url) for url in graph.urls] or [PageKey(n.to_bytes(16)) for n in range(graph.pages)]

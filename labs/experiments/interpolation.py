@@ -1,0 +1,103 @@
+"""The paper's figure 1: what a window of the clock holds, and what interpolation tells of it from two numbers a page.
+
+Source: Abiteboul, Preda, Cobena, "Adaptive On-Line Page Importance Computation", WWW 2003, section 5.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from labs.experiments.fixpoint import fixpoint
+from labs.experiments.graph import Floats, Graph, relinked
+from labs.experiments.opic import Crawl
+
+CHANGED_SHARE = 0.1  # of the links, halfway
+PARTS = 4  # of a pass of visits: how often a crawl is looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The page that is followed, and all pages. visits: of each page, on average, so far.
+
+    exact: the page's importance by the cash that came to it within the last window.  told: by interpolation.
+    apart: the mean of |told - exact| / exact of all pages.
+    """
+
+    visits: float
+    exact: float
+    told: float
+    apart: float
+
+
+@dataclass(frozen=True, slots=True)
+class Interpolation:
+    """How interpolation followed the window while links were at rest, and after some of them were replaced.
+
+    page: the one that gains most by the change.  before, after: its importance in truth.  changed_at: visits.
+    """
+
+    page: int
+    before: float
+    after: float
+    changed_at: float
+    moments: tuple[Moment, ...]
+
+    @property
+    def at_rest(self) -> float:
+        """How far the two were apart, at the last moment before the change."""
+        return [each.apart for each in self.moments if each.visits <= self.changed_at][-1]
+
+    @property
+    def at_worst(self) -> float:
+        return max(each.apart for each in self.moments if each.visits > self.changed_at)
+
+
+@dataclass(slots=True)
+class _Received:
+    """The cash that came to each page, by the clock, as it was at every moment so far."""
+
+    clocks: list[float] = field(default_factory=lambda: [0.0])
+    cash: list[Floats] = field(default_factory=list)
+
+    def add(self, clock: float, cash: Floats) -> None:
+        if not self.cash:
+            self.cash.append(np.zeros_like(cash))
+        self.clocks.append(clock)
+        self.cash.append(cash)
+
+    def until(self, clock: float) -> Floats:
+        """What had come by then; between two moments in proportion."""
+        after = min(max(int(np.searchsorted(self.clocks, clock)), 1), len(self.clocks) - 1)
+        begin, end = self.clocks[after - 1], self.clocks[after]
+        part = min(max((clock - begin) / (end - begin), 0.0), 1.0)
+        return (1 - part) * self.cash[after - 1] + part * self.cash[after]
+
+
+def follow(crawl: Crawl, graph: Graph, *, passes: int, seed: int, progress: Callable[[int], None]) -> Interpolation:
+    """Crawl for so many passes of visits, replace a tenth of the links halfway, and compare all the while.
+
+    crawl: of this graph, just begun.
+    """
+    changed = relinked(graph, CHANGED_SHARE, seed=seed)
+    before, after = (fixpoint(each, reserve_share=crawl.reserve_share) for each in (graph, changed))
+    page = int(np.argmax(after / before))
+    received, moments, half = _Received(), list[Moment](), passes * PARTS // 2
+    for n in range(passes * PARTS):
+        if n == half:
+            crawl.become(changed)
+        crawl.visit(graph.pages // PARTS)
+        progress(graph.pages // PARTS)
+        exact, told = _in_window(crawl, received), crawl.estimate()
+        apart = float((np.abs(told - exact) / np.maximum(exact, 1e-9)).mean())
+        moments.append(Moment((n + 1) / PARTS, float(exact[page]), float(told[page]), apart))
+    return Interpolation(page, float(before[page]), float(after[page]), half / PARTS, tuple(moments))
+
+
+def _in_window(crawl: Crawl, received: _Received) -> Floats:
+    """Each page's importance by all the cash that came to it within the window, and no other."""
+    log, waiting = crawl.log(), crawl.waiting()
+    now = crawl.economy.clock
+    received.add(now, np.bincount(log.page, weights=log.cash, minlength=len(waiting)) + waiting)
+    window = min(crawl.economy.window, now)
+    return np.asarray(len(waiting) * (received.until(now) - received.until(now - window)) / window)

@@ -1,0 +1,235 @@
+"""What it is worth to know a new domain's kind of site: its first month, with and without that level of priors.
+
+Older domains of some kinds have been looked at for months. Then new ones are registered, each page of them is fetched
+once, and the product's rule looks after them within a budget. What pages of a kind do is a made-up log-normal, with the
+medians that studies of the web suggest: pages under .gov and .edu stay as they are for months, under .com for days.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.random import Generator
+
+from crawler.core.budget import PageSample, Refitted, refitted
+from crawler.core.freshness import (
+    ALL_KINDS,
+    NO_KIND,
+    PRIOR,
+    Belief,
+    KindPrior,
+    learn_changed,
+    learn_same,
+    with_prior,
+    without_prior,
+)
+from labs.experiments.comparison import Mean, mean_of
+from labs.experiments.policies.clairvoyant import Clairvoyant
+from labs.experiments.policies.ours import Mechanisms, Ours
+from labs.experiments.policies.policy import Policy, Scene
+from labs.experiments.simulation import simulate
+from labs.experiments.worlds import rhythm
+from labs.experiments.worlds.world import Floats, Ints, Pieces, World, keys_of
+
+MEDIAN_RATES = {"gov": 1 / 120, "edu": 1 / 40, "org": 1 / 20, "com": 1 / 8}  # changes a day
+BETWEEN = 0.5  # standard deviation of the logarithms of a kind's domains,
+WITHIN = 1.0  # and of a domain's pages
+OLDER_DAYS = 180
+OLDER_LOOKS_PER_DAY = 0.1  # at each page
+REFITTED_EVERY = 15  # days of the older domains
+EDIT = 0.5  # share of its text that a change replaces; all alike, since amounts are not the question
+
+
+class Start(StrEnum):
+    """What is believed of a new domain."""
+
+    NOTHING = "nothing"  # PRIOR until the first plan, and from then on it leans on all domains
+    ALL = "all"  # as all domains do, from the first page on
+    KIND = "kind"  # as those of its kind do, on which it leans from then on
+    OPTIMUM = "optimum"  # each page's true rate
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is tried: so many new domains, of the kinds in turn, with so many pages each, for so many days.
+
+    older: domains of each kind that were there before, as large.
+    """
+
+    domains: int = 50
+    pages: int = 40
+    days: int = 30
+    older: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class KindRow:
+    """How fresh the new domains were with one start at one budget, over seeds.
+
+    share: requests a day, as a share of the pages.  gain: freshness over that with Start.NOTHING in the same worlds.
+    used: share of the requests that the ledger allowed.
+    """
+
+    share: float
+    start: Start
+    seeds: int
+    freshness: Mean
+    gain: Mean
+    used: Mean
+
+
+@dataclass(frozen=True, slots=True)
+class OlderDomains:
+    """Domains that were there before, as they were last sampled, and what was learnt of them."""
+
+    samples: tuple[PageSample, ...]
+    kinds: tuple[str, ...]
+    learnt: tuple[KindPrior, ...]
+
+
+class NewDomains(Ours):
+    """The product's rule for domains that are new beside others: each group of the scene is a domain."""
+
+    def __init__(self, scene: Scene, *, older: OlderDomains, kinds: Sequence[str], begins: Sequence[Belief]) -> None:
+        """kinds, begins: of each new domain, its kind and the prior that it begins with."""
+        super().__init__(scene, Mechanisms(amounts=True))  # as domains begin, unless their user says otherwise
+        self._older, self._kinds = older, tuple(kinds)
+        self._members = [np.flatnonzero(scene.group == each) for each in range(len(self._kinds))]
+        self._a0, self._b0 = np.array([each.a for each in begins]), np.array([each.b for each in begins])
+        self._phase = 1.0 - np.random.default_rng(0).random(scene.size)  # as in the store, until the first revisit
+
+    def refitted(self, known: Ints) -> tuple[Floats, Floats]:  # noqa: ARG002  all pages are, from the first day on
+        samples = [
+            _sample(self._evidence_a[pages], self._evidence_b[pages], Belief(float(a), float(b)))
+            for pages, a, b in zip(self._members, self._a0, self._b0, strict=True)
+        ]
+        priors = refitted([*self._older.samples, *samples], [*self._older.kinds, *self._kinds])
+        new = [domain[0] for domain in priors.domains[-len(samples) :]]
+        return np.array([each.a for each in new]), np.array([each.b for each in new])
+
+
+def kinds_compared(trial: Trial, shares: Sequence[float], *, seeds: int) -> Iterator[KindRow]:
+    """A row for each budget and each start, over worlds of seeds 1, 2, 3 ..."""
+    for share in shares:
+        fresh: dict[Start, Floats] = {}
+        for start in Start:
+            found = [_lived(trial, start, share, seed=seed) for seed in range(1, seeds + 1)]
+            fresh[start] = np.array([each[0] for each in found])
+            used = np.array([each[1] for each in found])
+            gain = fresh[start] - fresh[Start.NOTHING]
+            yield KindRow(share, start, seeds, mean_of(fresh[start]), mean_of(gain), mean_of(used))
+
+
+def _lived(trial: Trial, start: Start, share: float, *, seed: int) -> tuple[float, float]:
+    """Freshness of the new domains in one world, and the share of the requests allowed that were made."""
+    world = new_world(trial, seed=seed)
+    kinds = kinds_of(trial.domains)
+    budget = max(round(share * world.size), 1)
+
+    def made(scene: Scene, seen: World) -> Policy:
+        if start is Start.OPTIMUM:
+            return Clairvoyant(scene, seen)
+        older = older_domains(trial, by_kind=start is Start.KIND, seed=seed)
+        known = {each.kind: each.prior for each in older.learnt}
+        leans_on = kinds if start is Start.KIND else [NO_KIND] * len(kinds)
+        begins = [PRIOR if start is Start.NOTHING else known.get(kind, known[ALL_KINDS]) for kind in leans_on]
+        return NewDomains(scene, older=older, kinds=leans_on, begins=begins)
+
+    measured = simulate(world, made, budget_per_day=budget, from_day=0)
+    return measured.freshness, measured.requests / measured.granted
+
+
+def kinds_of(domains: int) -> list[str]:
+    """The kinds of so many domains, in turn."""
+    names = list(MEDIAN_RATES)
+    return [names[n % len(names)] for n in range(domains)]
+
+
+def new_world(trial: Trial, *, seed: int) -> World:
+    """The new domains: pages of equal importance that change by chance at rates that stay."""
+    rng = np.random.default_rng(seed)
+    domain, rate = _rates(rng, kinds_of(trial.domains), trial.pages)
+    size, days = len(rate), float(trial.days)
+    pieces = Pieces(np.arange(size), np.zeros(size), rate)
+    changed, at = rhythm.poisson(rng, pieces, np.full(size, days))
+    return World(
+        name="kinds",
+        days=days,
+        importance=np.ones(size),
+        host=domain,
+        group=domain,
+        born=np.zeros(size),
+        died=np.full(size, np.inf),
+        edit=np.full(size, EDIT),
+        keys=keys_of(changed, at, stride=days + 1.0),
+        pieces=pieces,
+    )
+
+
+def older_domains(trial: Trial, *, by_kind: bool, seed: int) -> OlderDomains:
+    """Domains that were looked at for OLDER_DAYS at chance times, planned again and again as the product does.
+
+    by_kind: they lean on their kinds. What looks found is the same either way.
+    """
+    rng = np.random.default_rng([seed, 1])
+    names = kinds_of(trial.older * len(MEDIAN_RATES))
+    kinds = names if by_kind else [NO_KIND] * len(names)
+    domain, rate = _rates(rng, names, trial.pages)
+    prior_a, prior_b = np.full(len(names), PRIOR.a), np.full(len(names), PRIOR.b)
+    evidence_a, evidence_b, last = np.zeros(len(rate)), np.zeros(len(rate)), np.zeros(len(rate))
+    found = Refitted([], ())
+    for day in range(1, OLDER_DAYS + 1):
+        pages = np.flatnonzero(rng.random(len(rate)) < OLDER_LOOKS_PER_DAY)
+        gap = day - last[pages]
+        changed = rng.random(len(pages)) < -np.expm1(-rate[pages] * gap)
+        prior = prior_a[domain[pages]], prior_b[domain[pages]]
+        belief = with_prior(evidence_a[pages], evidence_b[pages], *prior)
+        up, down = learn_changed(*belief, gap), learn_same(*belief, gap)
+        learnt = np.where(changed, up[0], down[0]), np.where(changed, up[1], down[1])
+        evidence_a[pages], evidence_b[pages] = without_prior(*learnt, *prior)
+        last[pages] = day
+        if day % REFITTED_EVERY == 0:
+            samples = _samples(evidence_a, evidence_b, domain, prior_a, prior_b)
+            found = refitted(samples, kinds)
+            prior_a = np.array([each[0].a for each in found.domains])
+            prior_b = np.array([each[0].b for each in found.domains])
+    samples = _samples(evidence_a, evidence_b, domain, prior_a, prior_b)
+    return OlderDomains(tuple(samples), tuple(kinds), found.kinds)
+
+
+def _rates(rng: Generator, kinds: Sequence[str], pages: int) -> tuple[Ints, Floats]:
+    """The domain and the true rate of each page."""
+    medians = np.log([MEDIAN_RATES[kind] for kind in kinds]) + BETWEEN * rng.standard_normal(len(kinds))
+    domain = np.repeat(np.arange(len(kinds)), pages)
+    return domain, np.exp(medians[domain] + WITHIN * rng.standard_normal(len(domain)))
+
+
+def _samples(a: Floats, b: Floats, domain: Ints, prior_a: Floats, prior_b: Floats) -> list[PageSample]:
+    """The domains with so much evidence of each page."""
+    return [
+        _sample(a[domain == n], b[domain == n], Belief(float(prior_a[n]), float(prior_b[n])))
+        for n in range(len(prior_a))
+    ]
+
+
+def _sample(evidence_a: Floats, evidence_b: Floats, prior: Belief) -> PageSample:
+    """All pages of a domain that has no templates; known, and of equal importance."""
+    size = len(evidence_a)
+    no, nothing = np.zeros(size, bool), np.full(size, np.nan)
+    return PageSample(
+        is_new=no,
+        evidence_a=evidence_a,
+        evidence_b=evidence_b,
+        group=np.zeros(size, np.intp),
+        importance=np.ones(size),
+        asked=np.zeros(size, np.intp),
+        least=nothing,
+        most=nothing,
+        follows=no,
+        amount_total=np.zeros(size),
+        amount_changes=np.zeros(size),
+        silent_days=np.zeros(size),
+        weight=np.ones(size),
+        priors=(prior,),
+    )

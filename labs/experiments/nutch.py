@@ -1,0 +1,101 @@
+"""Five pages by which Nutch 0.9's scores and OPIC's cash can be compared on paper.
+
+Nutch keeps one score a page. A page that is read adds its score, in equal parts, to those it links to, and keeps it.
+There is no virtual page. So every re-reading raises the pages behind a link, and the total grows without end.
+Source: the notes on OPIC in Nutch and the five-page example in them; Nutch's wiki, "FixingOpicScoring".
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+from crawler.core.http import PageKey
+from crawler.core.opic import COINS, Economy, Pool, importance, settle
+from labs.experiments.fixpoint import fixpoint
+from labs.experiments.graph import from_rows
+
+LINKS: Mapping[str, str] = {"A": "BC", "B": "DE", "C": "E", "D": "", "E": "B"}
+READING = "ABCED"  # one page a round, and again from the beginning
+INJECTED = "A"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What stands after a round: of each page that is known by then its score, and its importance (mean 1) by OPIC.
+
+    number: 0 before anything was read.  reads: the page of this round, or nothing.  read: all that were, so far.
+    """
+
+    number: int
+    reads: str
+    read: frozenset[str]
+    scores: Mapping[str, float]
+    importance: Mapping[str, float]
+
+
+def rounds(count: int) -> Iterator[Round]:
+    """So many rounds, and before them how things stand at the beginning."""
+    scores = {INJECTED: 1.0}
+    books = _Books()
+    read: frozenset[str] = frozenset()
+    yield Round(0, "", read, dict(scores), books.importance())
+    for number, page in enumerate(islice(cycle(READING), count), start=1):
+        _score(scores, page)
+        books.visit(page)
+        read |= {page}
+        yield Round(number, page, read, dict(scores), books.importance())
+
+
+def truth() -> Mapping[str, float]:
+    """Importance as the fixpoint of the link matrix; the mean page's is 1."""
+    names = list(LINKS)
+    found = fixpoint(from_rows([[names.index(link) for link in LINKS[name]] for name in names]))
+    return dict(zip(names, found.tolist(), strict=True))
+
+
+def _score(scores: dict[str, float], page: str) -> None:
+    """Nutch's update after a page was read."""
+    links = LINKS[page]
+    for link in links:
+        scores[link] = scores.get(link, 0.0) + scores[page] / len(links)
+
+
+class _Books:
+    """The product's economy of the five pages; what is found is admitted, as in a crawl."""
+
+    def __init__(self) -> None:
+        self._economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+        self._economy.admit(_key(INJECTED), Pool.NEW)
+
+    def visit(self, page: str) -> None:
+        economy, key = self._economy, _key(page)
+        for link in LINKS[page]:
+            if _key(link) not in economy.accounts:
+                economy.admit(_key(link), Pool.NEW)
+        cash = economy.cash_of(key)
+        economy.take(key, cash, first=economy.accounts[key].pool is Pool.NEW)
+        done = settle(cash, [_key(link) for link in LINKS[page]])
+        economy.reserve += done.to_reserve
+        for paid, coins in done.shares.items():
+            economy.pay(paid, coins)
+        economy.change_pool(key, Pool.KNOWN)
+        economy.pay_dividends()
+
+    def importance(self) -> dict[str, float]:
+        economy = self._economy
+        return {
+            name: importance(
+                purse.history,
+                economy.cash_of(_key(name)),
+                clock_last=purse.clock,
+                clock_now=economy.clock,
+                pages=economy.members,
+                window=economy.window,
+            )
+            for name in LINKS
+            if (purse := economy.accounts.get(_key(name))) is not None
+        }
+
+
+def _key(name: str) -> PageKey:
+    return PageKey(name.encode().rjust(16, b"\0"))

@@ -1,0 +1,217 @@
+"""Adaptive OPIC on a whole graph: the product's own economy (core/opic), page after page, and what it estimates."""
+
+import heapq
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, assert_never
+
+import numpy as np
+
+from crawler.core.http import PageKey
+from crawler.core.opic import COINS, ENDOWMENT, FIRST_SEEDS, RESERVE_SHARE, Economy, Pool, importance, settle
+from labs.experiments.graph import Floats, Graph, Ints, rows
+
+STALE = 8  # entries of the heap for each page, at most; then it is made again
+
+
+class SelectionOrder(StrEnum):
+    """Which page is visited next."""
+
+    GREEDY = "greedy"  # the one with the most cash
+    CYCLE = "cycle"  # one after the other, in a fixed order
+    RANDOM = "random"  # any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log:
+    """All visits so far, in order. cash: coins that each took, a page's endowment left out.  clock: after it."""
+
+    page: Ints
+    cash: Floats
+    clock: Floats
+
+
+class Chooser(Protocol):
+    """Says which pages are next, each once, at most as many as there are; hears of every page that got or gave cash."""
+
+    def choose(self, pages: int) -> list[int]: ...
+
+    def heard(self, paid: Iterable[int]) -> None: ...
+
+
+class Crawl:
+    """Visits to the pages of a graph, for ever, all of them known from the start.
+
+    All pages are in one pool, so that what the reserve pays leaves their order by cash as it is.
+    batch: pages that are claimed at a time, with the cash that they have then; 1 is the algorithm as published.
+    root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
+    reserve_share: of each visit's cash, that goes to the reserve.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        selection: SelectionOrder,
+        seed: int,
+        batch: int = 1,
+        root_cash: float = FIRST_SEEDS,
+        reserve_share: float = RESERVE_SHARE,
+    ) -> None:
+        self.reserve_share = reserve_share
+        self.economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+        self.batch = min(batch, graph.pages)
+        self._keys = [PageKey(n.to_bytes(16)) for n in range(graph.pages)]
+        self._numbers = {key: n for n, key in enumerate(self._keys)}
+        for key in self._keys:
+            self.economy.admit(key, Pool.KNOWN)
+        self._debts = [ENDOWMENT] * graph.pages
+        self._endow_root(round((root_cash - 1) * ENDOWMENT))
+        self._page, self._cash, self._clock = array("q"), array("d"), array("d")
+        self.become(graph)
+        self._chooser = _chooser(selection, self, pages=graph.pages, seed=seed)
+
+    @property
+    def passes(self) -> float:
+        """The clock, in coins in circulation."""
+        return self.economy.clock / (self.economy.coins - self.economy.dormant)
+
+    def become(self, graph: Graph) -> None:
+        """Let the links change; who visits a page reads those that it has then."""
+        self._links = [[self._keys[target] for target in row] for row in rows(graph)]
+
+    def _endow_root(self, coins: int) -> None:
+        self.economy.dormant -= coins
+        self.economy.pay(self._keys[0], coins)
+        self.economy.accounts[self._keys[0]].history -= coins  # a debt, as every endowment
+        self._debts[0] += coins
+
+    def visit(self, visits: int) -> None:
+        """Visit so many pages, batch by batch."""
+        done = 0
+        while done < visits:
+            pages = self._chooser.choose(min(self.batch, visits - done))
+            self._record(pages)
+            done += len(pages)
+
+    def cash(self, page: int) -> int:
+        """What a page has now, in coins."""
+        return self.economy.cash_of(self._keys[page])
+
+    def net(self, page: int) -> int:
+        """A page's cash less the dividend. The dividend is equal for all pages, so net suffices to compare them."""
+        return self.economy.accounts[self._keys[page]].net
+
+    def waiting(self) -> Floats:
+        """What each page has now and has not received from an endowment, in coins."""
+        return np.array([self.cash(n) - debt for n, debt in enumerate(self._debts)], dtype=np.float64)
+
+    def estimate(self) -> Floats:
+        """Each page's importance now, by the product's own window: interpolation."""
+        economy = self.economy
+        purses = [economy.accounts[key] for key in self._keys]
+        found = [
+            importance(
+                purse.history,
+                purse.net + economy.dividend[purse.pool],
+                clock_last=purse.clock,
+                clock_now=economy.clock,
+                pages=len(purses),
+                window=economy.window,
+            )
+            for purse in purses
+        ]
+        return np.array(found)
+
+    def log(self) -> Log:
+        """All visits so far."""
+        return Log(page=np.array(self._page, dtype=np.int64), cash=np.array(self._cash), clock=np.array(self._clock))
+
+    def _record(self, pages: Sequence[int]) -> None:
+        """Settle a batch as the store does: by the cash read at the claim, and one payment of the reserve."""
+        claimed = [self.cash(page) for page in pages]
+        for page, cash in zip(pages, claimed, strict=True):
+            self._settle(page, cash)
+        self.economy.pay_dividends()
+
+    def _settle(self, page: int, cash: int) -> None:
+        key, economy = self._keys[page], self.economy
+        economy.take(key, cash, first=False)
+        done = settle(cash, self._links[page], reserve_share=self.reserve_share)
+        economy.reserve += done.to_reserve
+        for link, coins in done.shares.items():
+            economy.pay(link, coins)
+        self._page.append(page)
+        self._cash.append(cash - self._debts[page])
+        self._clock.append(economy.clock)
+        self._debts[page] = 0
+        self._chooser.heard([page, *map(self._numbers.__getitem__, done.shares)])
+
+
+def _chooser(selection: SelectionOrder, crawl: Crawl, *, pages: int, seed: int) -> Chooser:
+    match selection:
+        case SelectionOrder.GREEDY:
+            return _Greedy(crawl, pages)
+        case SelectionOrder.CYCLE:
+            return _Cycle(pages, seed=seed)
+        case SelectionOrder.RANDOM:
+            return _Random(pages, seed=seed)
+        case _:
+            assert_never(selection)
+
+
+class _Greedy:
+    """The richest pages, exactly: a heap with an entry for each change, of which only the page's last one counts."""
+
+    def __init__(self, crawl: Crawl, pages: int) -> None:
+        self._crawl, self._pages = crawl, pages
+        self._heap: list[tuple[int, int]] = []
+        self._make()
+
+    def choose(self, pages: int) -> list[int]:
+        found: dict[int, None] = {}
+        while len(found) < pages:
+            net, page = heapq.heappop(self._heap)
+            if -net == self._crawl.net(page):
+                found[page] = None
+        return list(found)
+
+    def heard(self, paid: Iterable[int]) -> None:
+        for page in paid:
+            heapq.heappush(self._heap, (-self._crawl.net(page), page))
+        if len(self._heap) > STALE * self._pages:
+            self._make()
+
+    def _make(self) -> None:
+        self._heap = [(-self._crawl.net(page), page) for page in range(self._pages)]
+        heapq.heapify(self._heap)
+
+
+class _Cycle:
+    def __init__(self, pages: int, *, seed: int) -> None:
+        self._order = np.random.default_rng(seed).permutation(pages).tolist()
+        self._next = 0
+
+    def choose(self, pages: int) -> list[int]:
+        found = [self._order[(self._next + n) % len(self._order)] for n in range(pages)]
+        self._next += pages
+        return found
+
+    def heard(self, paid: Iterable[int]) -> None:
+        """Cash does not matter here."""
+
+
+class _Random:
+    def __init__(self, pages: int, *, seed: int) -> None:
+        self._chance, self._pages = np.random.default_rng(seed), pages
+
+    def choose(self, pages: int) -> list[int]:
+        found: dict[int, None] = {}
+        while len(found) < pages:
+            found |= dict.fromkeys(self._chance.integers(self._pages, size=pages - len(found)).tolist())
+        return list(found)
+
+    def heard(self, paid: Iterable[int]) -> None:
+        """Cash does not matter here."""

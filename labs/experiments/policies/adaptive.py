@@ -1,0 +1,106 @@
+"""Rules that lengthen a page's interval after every look without a change, and shorten it after every other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from labs.experiments.policies.policy import LookBatch, Scene, best
+from labs.experiments.worlds.world import Floats, Ints
+
+MINUTE, HOUR = 1 / 1440, 1 / 24  # days
+TOLERANCE_BITS = 3.0  # Manku, Jain, Das Sarma, WWW 2007
+
+
+class Queue(StrEnum):
+    """Which of the due pages go first where there are too many."""
+
+    SCORE = "score"
+    DUE = "due"
+
+
+@dataclass(frozen=True, slots=True)
+class MultiplyDivide:
+    """How an interval follows from what a look found.
+
+    step: (interval, looks, days since the last change seen) -> (next interval, correction to the due time), in days.
+    first, least, most: bounds of the interval, in days.  ceiling: no page waits longer than this, in days.
+    """
+
+    step: Callable[[Floats, LookBatch, Floats], tuple[Floats, Floats]]
+    first: float
+    least: float
+    most: float
+    ceiling: float = np.inf
+
+
+class Adaptive:
+    """Pages whose interval a rule changes at every look; only what is due is looked at."""
+
+    def __init__(self, scene: Scene, rule: MultiplyDivide, order: Queue) -> None:
+        self._scene, self._rule, self._order = scene, rule, order
+        self._interval = np.full(scene.size, rule.first)
+        self._due = np.full(scene.size, np.inf)
+        self._changed_at = np.zeros(scene.size)
+
+    def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
+        key = self._scene.importance if self._order is Queue.SCORE else -self._due
+        return best(np.where(self._due <= now, key, -np.inf), slots, host=self._scene.host, room=room)
+
+    def learn(self, looks: LookBatch) -> None:
+        page, rule = looks.page, self._rule
+        self._changed_at[page] = np.where(looks.changed | looks.first, looks.at, self._changed_at[page])
+        interval, earlier = rule.step(self._interval[page], looks, looks.at - self._changed_at[page])
+        interval = np.where(looks.first, rule.first, np.clip(interval, rule.least, rule.most))
+        self._interval[page] = interval
+        wait = np.minimum(np.maximum(interval - np.where(looks.first, 0, earlier), rule.least), rule.ceiling)
+        self._due[page] = np.where(looks.gone, np.inf, looks.at + wait)
+
+    def meet(self, pages: Ints, now: float) -> None:
+        # The first copies fall due over a whole first interval, so that they do not all come at once.
+        spread = np.arange(1, len(pages) + 1) / len(pages) * self._rule.first if now == 0 else np.zeros(len(pages))
+        self._due[pages] = now + spread
+
+    def expects(self, now: float) -> Floats | None:  # noqa: ARG002
+        return None
+
+
+def nutch(scene: Scene, order: Queue) -> Adaptive:
+    """Apache Nutch's AdaptiveFetchSchedule with the rates of its default settings: +40 %, -20 %, sync delta 0.3.
+
+    interval 30 days at first, 60 s to 365 d; no page waits longer than 90 days (db.fetch.interval.max).  Kinder
+    than the original, where a page that would wait longer is due at once, again and again.
+    """
+
+    def step(interval: Floats, looks: LookBatch, unchanged_for: Floats) -> tuple[Floats, Floats]:
+        grown = interval * np.where(looks.changed, 1 - 0.2, 1 + 0.4)
+        # The interval grows to the time since the last change seen, and the due time moves back towards that change.
+        return np.maximum(grown, unchanged_for), unchanged_for * 0.3
+
+    return Adaptive(scene, MultiplyDivide(step, first=30.0, least=MINUTE, most=365.0, ceiling=90.0), order)
+
+
+def stormcrawler(scene: Scene) -> Adaptive:
+    """StormCrawler's AdaptiveScheduler as delivered: half as long again, half as long; 1 h to 14 d, a day at first."""
+
+    def step(interval: Floats, looks: LookBatch, _: Floats) -> tuple[Floats, Floats]:
+        return interval * np.where(looks.changed, 1 - 0.5, 1 + 0.5), np.zeros(len(interval))
+
+    return Adaptive(scene, MultiplyDivide(step, first=1.0, least=HOUR, most=14.0), Queue.DUE)
+
+
+def likeness_step(interval: Floats, looks: LookBatch, _: Floats) -> tuple[Floats, Floats]:
+    """Twice as long where the versions are alike; where not, shorter by how unlike they are, down to half."""
+    unlike = np.minimum(looks.distance_bits / 32, 1.0)
+    alike = ~looks.changed | (looks.distance_bits <= TOLERANCE_BITS)
+    return interval * np.where(alike, 2.0, 2.0**-unlike), np.zeros(len(interval))
+
+
+def likeness(scene: Scene) -> Adaptive:
+    """The period set by the SimHash likeness of two versions, after Dai's addition to Nutch; 1 h to 365 d.
+
+    Steps stay as long as they are, as published. The product's own policy, core's SimilarityPolicy, takes shorter steps
+    with every look, and is measured by `python -m labs dai`.
+    """
+    return Adaptive(scene, MultiplyDivide(likeness_step, first=30.0, least=HOUR, most=365.0), Queue.DUE)

@@ -1,0 +1,51 @@
+"""Rules that never learn: every page alike, by its importance, or by its true rate, each at even gaps."""
+
+import numpy as np
+
+from labs.experiments.policies.policy import LookBatch, Scene, best
+from labs.experiments.worlds.world import Floats, Ints
+
+
+class Even:
+    """Pages at even gaps of their own length, the longest overdue first; never idle.
+
+    weight: how often each page is looked at, beside the others; 0 for never.
+    """
+
+    def __init__(self, scene: Scene, weight: Floats) -> None:
+        self._scene, self._weight = scene, weight
+        self._known = np.zeros(scene.size, bool)
+        self._since = np.zeros(scene.size)
+
+    def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
+        # Shares of the gap that have passed. A budget would only scale gaps of 1/weight, so it need not be known.
+        score = np.where(self._known, (now - self._since) * self._weight, -np.inf)
+        return best(score, slots, host=self._scene.host, room=room)
+
+    def learn(self, looks: LookBatch) -> None:
+        self._since[looks.page] = looks.at
+        self._known[looks.page[looks.gone]] = False
+
+    def meet(self, pages: Ints, now: float) -> None:
+        self._known[pages] = True
+        # New pages go first; the first copies are spread, as if they had been looked at all along.
+        even = np.arange(1, len(pages) + 1) / len(pages) if now == 0 else np.full(len(pages), 1e6)
+        self._since[pages] = now - even / np.maximum(self._weight[pages], 1e-12)
+
+    def expects(self, now: float) -> Floats | None:  # noqa: ARG002
+        return None
+
+
+def uniform(scene: Scene) -> Even:
+    """Round robin."""
+    return Even(scene, np.ones(scene.size))
+
+
+def by_importance(scene: Scene) -> Even:
+    """Twice as important, looked at twice as often: the strongest of the simple rules."""
+    return Even(scene, scene.importance)
+
+
+def by_rate(scene: Scene, true_rates: Floats) -> Even:
+    """Twice as changeable, looked at twice as often; the true rates are given to it."""
+    return Even(scene, true_rates)

@@ -1,0 +1,62 @@
+"""The product's own rule with a source of signals: what it says is weighed by what looks have shown it to be worth."""
+
+import numpy as np
+
+from crawler.core.freshness import (
+    NEVER_HEARD,
+    Belief,
+    Heard,
+    arrived,
+    heard_of,
+    record_after,
+)
+from labs.experiments.policies.ours import Ours
+from labs.experiments.policies.policy import LookBatch, Scene
+from labs.experiments.worlds.told import Told
+from labs.experiments.worlds.world import Ints
+
+MOST_COUNTED = 255  # as a page's row counts
+
+
+class Listening(Ours):
+    """Ours, and one source of signals about all pages. What it is worth is learnt from nothing."""
+
+    def __init__(self, scene: Scene, told: Told) -> None:
+        super().__init__(scene)
+        self._told, self._read, self._heard_at = told, 0, 0.0
+        self._counts = np.zeros(scene.size, np.int64)
+        self.record = NEVER_HEARD
+
+    def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
+        self._listen(now)
+        return super().choose(now, slots, room)
+
+    def _listen(self, now: float) -> None:
+        """Take in what was said until now."""
+        until = int(np.searchsorted(self._told.day, now, side="right"))
+        page, day = self._told.page[self._read : until], self._told.day[self._read : until]
+        self._read = until
+        self.record = arrived(self.record, days=now - self._heard_at, pages=self._scene.size, signals=len(page))
+        self._heard_at = now
+        page = page[day > np.nan_to_num(self._since[page], nan=np.inf)]
+        np.add.at(self._counts, page, 1)
+        self._counts = np.minimum(self._counts, MOST_COUNTED)
+
+    def learn(self, looks: LookBatch) -> None:
+        a, b = self._beliefs(looks.page)
+        again, by_site = ~looks.first & ~looks.gone, self._by_site(looks)
+        for n in np.flatnonzero(again):
+            self.record = record_after(
+                self.record,
+                believed=Belief(float(a[n]), float(b[n])),
+                gap_days=float(by_site[n]),
+                signals=int(self._counts[looks.page[n]]),
+                changed=bool(looks.changed[n]),
+            )
+        super().learn(looks)
+
+    def _looked_at(self, pages: Ints) -> None:
+        self._counts[pages] = 0
+
+    def _heard(self, pages: Ints) -> Heard:
+        return heard_of(self._counts[pages].astype(np.float64), self.record.worth)

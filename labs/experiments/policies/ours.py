@@ -1,0 +1,259 @@
+"""The product's own rule, in the order of the product's own steps: learn, appraise, choose; all from core.
+
+Nothing here decides by itself: beliefs, values and the selection are core's, as the store calls them. What the store
+keeps in tables stands in arrays: evidence relative to the group's prior, and the last good look.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crawler.core.budget import longest_gap
+from crawler.core.freshness import (
+    MOST_UNSEEN,
+    PRIOR,
+    USUAL_AMOUNT,
+    Candidates,
+    Heard,
+    amount_factor,
+    amount_of_bits,
+    chance_fresh,
+    days_ahead,
+    expected_amount,
+    faded,
+    heard_days,
+    is_believable,
+    learn_amount,
+    learn_changed_at,
+    learn_changed_heard,
+    learn_same,
+    moments,
+    pooled,
+    refit,
+    refit_amounts,
+    select,
+    weights_of,
+    with_prior,
+    without_prior,
+)
+from labs.experiments.policies.activities import SiteActivities
+from labs.experiments.policies.policy import LookBatch, Scene, places
+from labs.experiments.worlds.world import Floats, Ints
+
+SHORTEST_GAP_DAYS = 1e-6
+LEAST_DAYS = 1 / 144  # between two looks at a page
+LONGEST_DAYS = 180.0  # between two looks at a page, where the budget bears it
+DISCOVERY_SHARE = REFRESH_SHARE = 0.3
+PLANS_A_DAY = 4  # as the product plans unless said
+ANY_PRICE = 1e-9  # every look is worth it, so that the best ones take the slots that there are
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanisms:
+    """What a rule has beside exact updates that fade over a year, one prior, and the order of value.
+
+    activity: the days on which a host's pages changed are learned.
+    prior: the prior is refitted every day.  groups: each URL template has one of its own.
+    modified: a Last-Modified that can be true is believed.  amounts: a change counts by how much it changes.
+    mix: how far importance makes up a page's weight, 0 to 1.
+    """
+
+    activity: bool = True
+    prior: bool = True
+    groups: bool = True
+    modified: bool = True
+    amounts: bool = False  # freshness is what is compared, and each change alike is what that counts
+    mix: float = 1.0  # and by importance
+
+
+ALL = Mechanisms()
+NOTHING = Mechanisms(activity=False, groups=False, modified=False)
+
+
+class Ours:
+    """Beliefs learnt from a cold start; each slot of the budget goes to the page with the highest value.
+
+    The store reads the head of an index of due times and fills what is left of the slots by value (decision 0048). Here
+    all pages are read, so that there are neither due times nor prices, which bear on what the index holds alone.
+    """
+
+    def __init__(self, scene: Scene, mechanisms: Mechanisms = ALL) -> None:
+        size = scene.size
+        self._scene, self._has = scene, mechanisms
+        self._group = scene.group if mechanisms.groups else np.zeros(size, np.int64)
+        groups = int(self._group.max()) + 1
+        self._importance = 1 - mechanisms.mix + mechanisms.mix * scene.importance
+        self._weight = weights_of(self._importance)
+        self._amount_total, self._amount_changes = np.zeros(size), np.zeros(size)  # of the changes found
+        self._usual_amounts = np.full(groups, USUAL_AMOUNT), USUAL_AMOUNT
+        self._a0, self._b0 = np.full(groups, PRIOR.a), np.full(groups, PRIOR.b)
+        self._evidence_a, self._evidence_b = np.zeros(size), np.zeros(size)
+        self._since = np.full(size, np.nan)  # the last good look
+        self._phase = np.ones(size)  # the part of its first gap that a page waits
+        self._is_new = np.zeros(size, bool)
+        self._activities = SiteActivities(int(scene.host.max()) + 1)
+        self._planned_at = 0.0
+        self._handed_out = 0
+
+    # claim
+
+    def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
+        if int(now * PLANS_A_DAY) > int(self._planned_at * PLANS_A_DAY):
+            self._plan(now)
+        pages = np.flatnonzero(self._is_new | ~np.isnan(self._since))
+        picked = select(
+            self._candidates(pages, now),
+            slots=slots if room is None else len(pages),
+            discovery_share=DISCOVERY_SHARE,
+            refresh_share=REFRESH_SHARE,
+            slots_before=self._handed_out,
+        )
+        chosen = pages[picked.chosen]
+        if room is not None:
+            chosen = chosen[places(self._scene.host[chosen]) < room[self._scene.host[chosen]]][:slots]
+        self._handed_out += len(chosen)
+        return chosen
+
+    def _candidates(self, pages: Ints, now: float) -> Candidates:
+        is_new, no, nothing = self._is_new[pages], np.zeros(len(pages), bool), np.zeros(len(pages))
+        a, b = self._beliefs(pages)
+        heard = self._heard(pages)
+        longest = longest_gap(float(len(pages)), self._scene.budget_per_day, most=LONGEST_DAYS)
+        return Candidates(
+            a=a,
+            b=b,
+            weight=self._weight[pages],
+            price=nothing + ANY_PRICE,
+            least=nothing + LEAST_DAYS,
+            most=nothing + longest,
+            unseen=np.where(is_new, 0.0, now - self._since[pages]),
+            due_in=nothing,
+            is_new=is_new,
+            is_wanted=no,
+            is_timed=no,
+            is_dead=no,
+            is_follower=no,
+            is_ruled=no,
+            cash=self._weight[pages],
+            phase=self._phase[pages],
+            gap=np.full(len(pages), np.nan),
+            activity_ahead=np.where(is_new, 0.0, self._activity_ahead(pages)),
+            recall=np.asarray(heard.recall),
+            ahead=days_ahead(a, b, heard),
+        )
+
+    # learn and appraise
+
+    def learn(self, looks: LookBatch) -> None:
+        page, again = looks.page, ~looks.first & ~looks.gone
+        group = self._group[page]
+        a0, b0 = self._a0[group], self._b0[group]
+        a, b = self._beliefs(page)
+        by_site = self._by_site(looks)
+        a, b = faded(a, b, a0, b0, looks.gap)
+        heard = self._heard(page)
+        learnt = self._learnt(a, b, looks, heard, by_site)
+        a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
+        self._evidence_a[page], self._evidence_b[page] = without_prior(a, b, a0, b0)
+        self._learn_amounts(page[looks.changed], looks.distance_bits[looks.changed])
+        self._activities.keep(looks, 1 - np.asarray(heard.recall))
+        self._since[page], self._is_new[page], self._phase[page] = looks.at, False, 1.0
+        self._looked_at(page)
+        self._since[page[looks.gone]] = np.nan
+
+    def _learnt(self, a: Floats, b: Floats, looks: LookBatch, heard: Heard, by_site: Floats) -> tuple[Floats, Floats]:
+        """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard.
+
+        by_site: the gaps in days of activity.
+        """
+        same = learn_same(a, b, by_site)
+        changed = learn_changed_heard(a, b, by_site, heard)
+        pace = by_site / np.maximum(looks.gap, SHORTEST_GAP_DAYS)
+        told = learn_changed_at(a, b, np.nan_to_num(looks.modified_age) * pace)
+        is_told = looks.changed & is_believable(looks.modified_age, looks.gap) & self._has.modified
+        kinds = [is_told, looks.changed]
+        return (
+            np.select(kinds, [told[0], changed[0]], same[0]),
+            np.select(kinds, [told[1], changed[1]], same[1]),
+        )
+
+    def _learn_amounts(self, pages: Ints, bits: Floats) -> None:
+        found = np.maximum(amount_of_bits(bits), MOST_UNSEEN)
+        self._amount_total[pages], self._amount_changes[pages] = learn_amount(
+            self._amount_total[pages], self._amount_changes[pages], found
+        )
+        self._weigh(pages)
+
+    def _weigh(self, pages: Ints) -> None:
+        """What pages weigh: their importance by how much they change, beside the mean page."""
+        if self._has.amounts:
+            group, mean = self._usual_amounts
+            usual = group[self._group[pages]]
+            expected = expected_amount(self._amount_total[pages], self._amount_changes[pages], usual)
+            self._weight[pages] = weights_of(self._importance[pages] * amount_factor(expected, mean))
+
+    def _activity_ahead(self, pages: Ints) -> Floats:
+        """The days by which the hosts' activity has gone ahead of the calendar since the pages were seen."""
+        return self._activities.ahead(self._scene.host[pages], self._since[pages])
+
+    def _by_site(self, looks: LookBatch) -> Floats:
+        """The gaps in days of the hosts' activity."""
+        return np.maximum(
+            looks.gap + self._activities.ahead(self._scene.host[looks.page], self._since[looks.page]), 0.0
+        )
+
+    def _looked_at(self, pages: Ints) -> None:
+        """What was said of pages before a look says nothing after it."""
+
+    def _heard(self, pages: Ints) -> Heard:
+        """What signals say of pages since the last look: nothing, to who does not listen."""
+        nothing = np.zeros(len(pages))
+        return Heard(recall=nothing, count=nothing, ratio=nothing)
+
+    def _beliefs(self, pages: Ints) -> tuple[Floats, Floats]:
+        group = self._group[pages]
+        return with_prior(self._evidence_a[pages], self._evidence_b[pages], self._a0[group], self._b0[group])
+
+    # plan
+
+    def _plan(self, now: float) -> None:
+        self._planned_at = now
+        if self._has.prior:
+            self._refit(np.flatnonzero(~np.isnan(self._since)))
+        if self._has.activity:
+            a, b = self._beliefs(np.arange(self._scene.size))
+            self._activities.learn(now, self._scene.host, a / b)
+
+    def _refit(self, known: Ints) -> None:
+        """New priors from all pages known; those without evidence stand for the prior, and keep it from leaping."""
+        self._a0, self._b0 = self.refitted(known)
+        group = self._group[known]
+        self._usual_amounts = refit_amounts(
+            self._amount_total[known], self._amount_changes[known], group, groups=len(self._a0)
+        )
+        self._weigh(known)
+
+    def refitted(self, known: Ints) -> tuple[Floats, Floats]:
+        """The priors (a0, b0) of all groups, which are templates of one domain, from the beliefs of the pages known."""
+        a, b = self._beliefs(known)
+        groups = moments(a, b + self._silent_days(known), self._group[known], groups=len(self._a0))
+        return refit(groups, everywhere=pooled(groups))[:2]
+
+    def _silent_days(self, known: Ints) -> Floats:
+        """The days since the last look at pages of which nothing was said since, as far as their changes are told."""
+        heard, unseen = self._heard(known), self._planned_at - self._since[known] + self._activity_ahead(known)
+        return np.where(np.equal(heard.count, 0), heard.recall * np.maximum(unseen, 0.0), 0.0)
+
+    def meet(self, pages: Ints, now: float) -> None:
+        if now == 0:
+            self._since[pages] = 0.0
+        else:
+            self._is_new[pages] = True
+
+    def expects(self, now: float) -> Floats | None:
+        """The report's own formula: a page that nobody fetched yet is not fresh."""
+        pages = np.arange(self._scene.size)
+        unseen = np.where(np.isnan(self._since), 1e9, now - self._since)
+        a, b = self._beliefs(pages)
+        unseen = np.maximum(unseen + self._activity_ahead(pages), 0.0)
+        return chance_fresh(a, b, heard_days(a, b, unseen, self._heard(pages)))

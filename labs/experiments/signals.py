@@ -1,0 +1,88 @@
+"""What sources of change signals bring: the product's rule with each of them, beside the same without any."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from labs.experiments.comparison import Mean, mean_of
+from labs.experiments.policies.clairvoyant import Clairvoyant
+from labs.experiments.policies.listening import Listening
+from labs.experiments.policies.ours import Ours
+from labs.experiments.simulation import simulate
+from labs.experiments.worlds.populations import make_world
+from labs.experiments.worlds.told import Manner, Told, Voice, told_by
+from labs.experiments.worlds.world import World
+
+WORLD = "log-normal"
+RECALLS, PRECISIONS = (0.3, 0.6, 1.0), (0.2, 0.5, 1.0)
+VOICES = (
+    *(Voice(recall=recall, precision=precision) for recall in RECALLS for precision in PRECISIONS),
+    *(Voice(manner) for manner in Manner if manner is not Manner.HONEST),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SignalTrial:
+    """What is tried: so many pages over so many days, of which the second half counts."""
+
+    pages: int = 800
+    days: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceRow:
+    """What one source brought at one budget, over seeds.
+
+    share: requests a day, as a share of the pages.  gain: freshness over that of the same crawl without signals.
+    worst: the least gain in any of the worlds.
+    ratio: freshness over that of the optimum, which knows the rates and hears nothing.  used: of the ledger.
+    calibration: expected less true freshness.
+    """
+
+    share: float
+    voice: Voice
+    freshness: Mean
+    gain: Mean
+    worst: float
+    ratio: Mean
+    used: Mean
+    calibration: Mean
+
+
+def voices_compared(
+    trial: SignalTrial, shares: Sequence[float], *, seeds: int, tell: Callable[[str], None] = lambda _done: None
+) -> Iterator[VoiceRow]:
+    """A row for each source at each budget. tell: is told what is done."""
+    for share in shares:
+        found: dict[Voice, list[tuple[float, ...]]] = {voice: [] for voice in VOICES}
+        for seed in range(1, seeds + 1):
+            world = make_world(WORLD, pages=trial.pages, days=trial.days, seed=seed)
+            budget = max(round(share * trial.pages), 1)
+            best = simulate(world, Clairvoyant, budget_per_day=budget).freshness
+            deaf = simulate(world, lambda scene, _: Ours(scene), budget_per_day=budget).freshness
+            for voice in VOICES:
+                found[voice].append(_heard(world, told_by(voice, world, seed=seed), budget, deaf=deaf, best=best))
+                tell(f"seed {seed}, {voice.manner}")
+        yield from (_row(share, voice, rows) for voice, rows in found.items())
+
+
+def _row(share: float, voice: Voice, rows: Sequence[tuple[float, ...]]) -> VoiceRow:
+    freshness, gain, ratio, used, calibration = zip(*rows, strict=True)
+    return VoiceRow(
+        share=share,
+        voice=voice,
+        freshness=mean_of(freshness),
+        gain=mean_of(gain),
+        worst=min(gain),
+        ratio=mean_of(ratio),
+        used=mean_of(used),
+        calibration=mean_of(calibration),
+    )
+
+
+def _heard(world: World, told: Told, budget: int, *, deaf: float, best: float) -> tuple[float, ...]:
+    """Freshness, gain, ratio, share of the budget used and what the report says too much, in one world."""
+    outcome = simulate(world, lambda scene, _: Listening(scene, told), budget_per_day=budget)
+    fresh = outcome.freshness
+    said = outcome.calibration
+    error = said.expected - said.true if said is not None else float("nan")
+    return fresh, fresh - deaf, fresh / best, outcome.requests / outcome.granted, error

@@ -1,0 +1,144 @@
+"""A policy's life in a world: a virtual clock, a ledger, looks at continuous times, and what they came to."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from crawler.core.budget import Ledger, debited, grantable, today
+from labs.experiments.measures import Copies, Measured
+from labs.experiments.policies.policy import LookBatch, Policy, Scene
+from labs.experiments.worlds.world import Floats, Ints, World
+
+LOOKS_PER_CLAIM = 25  # about so many are chosen at once, and made at even times until the next claim
+LEAST_CLAIMS, MOST_CLAIMS = 4, 24  # a day
+COMPARISONS = 50  # of expected with true freshness, about so many moments of the second half
+
+START = datetime(2026, 1, 1, tzinfo=UTC)  # any day; the ledger wants one
+DAY_SECONDS = 86_400
+
+BITS = 64  # of a fingerprint
+
+NOBODY = np.zeros(0, np.int64)
+
+Maker = Callable[[Scene, World], Policy]
+Progress = Callable[[int, int], None]  # days done, days in all
+
+
+def simulate(
+    world: World,
+    maker: Maker,
+    *,
+    budget_per_day: int,
+    from_day: int | None = None,
+    progress: Progress = lambda _done, _all: None,
+) -> Measured:
+    """Let a policy look at a world's pages within a budget, and measure the time from a day on, or its second half.
+
+    maker: makes the policy; the world is for clairvoyants only.  budget_per_day: requests per day of virtual time.
+    """
+    run = _Run(world, maker, budget_per_day, from_day)
+    for day in range(int(world.days)):
+        run.live(day)
+        progress(day + 1, int(world.days))
+    return run.outcome()
+
+
+class _Run:
+    """One policy in one world, day by day."""
+
+    def __init__(self, world: World, maker: Maker, budget_per_day: int, from_day: int | None) -> None:
+        self._world, self._budget = world, budget_per_day
+        self._scene = Scene(world.importance, world.host, world.group, budget_per_day, world.cap_per_day)
+        self._policy = maker(self._scene, world)
+        # Ledgers know whole days only.
+        self._window = float(np.ceil(world.days / 2)) if from_day is None else float(from_day)
+        self._copies = Copies(world, window=self._window)
+        self._last = np.zeros(world.size)
+        self._fetched = world.born <= 0
+        self._arrivals = np.argsort(world.born, kind="stable")
+        self._met = int((world.born <= 0).sum())
+        present = self._arrivals[: self._met]
+        self._policy.meet(present, 0.0)
+        self._copies.refresh(present, np.zeros(len(present)))
+        self._claims = int(np.clip(round(budget_per_day / LOOKS_PER_CLAIM), LEAST_CLAIMS, MOST_CLAIMS))
+        self._requests = self._wasted = self._over_days = 0
+        self._compared = False
+        self._rng = np.random.default_rng(0)  # of fingerprints
+
+    def live(self, day: int) -> None:
+        """A UTC day: claims at even times, a ledger that begins anew."""
+        ledger, by_host = Ledger(START.date()), np.zeros(int(self._world.host.max()) + 1)
+        for claim in range(self._claims):
+            now, part = day + claim / self._claims, (claim + 1) / self._claims
+            self._welcome(now)
+            # A claim's looks are spread over the time until the next one, so what may be granted until then is granted.
+            last = START + timedelta(days=day, seconds=part * DAY_SECONDS - 1)
+            ledger = today(ledger, now=last)
+            slots = grantable(ledger, self._budget, now=last)
+            pages = self._policy.choose(now, slots, self._room(by_host, part)) if slots > 0 else NOBODY
+            if len(pages) > slots:
+                raise AssertionError(f"{len(pages)} pages were chosen for {slots} slots")
+            ledger = debited(ledger, len(pages))
+            by_host += np.bincount(self._world.host[pages], minlength=len(by_host))
+            if len(pages):
+                self._look(pages, now + (np.arange(len(pages)) + 0.5) / len(pages) / self._claims)
+        self._over_days += ledger.requests > self._budget
+        if day >= self._window and day % max(int(self._world.days / 2 / COMPARISONS), 1) == 0:
+            self._compare(day + 1.0)
+
+    def _room(self, by_host: Floats, share: float) -> Ints | None:
+        cap = self._world.cap_per_day
+        return None if cap is None else np.maximum(np.floor(cap * share + 1e-9) - by_host, 0).astype(np.int64)
+
+    def _welcome(self, now: float) -> None:
+        until = int(np.searchsorted(self._world.born[self._arrivals], now, side="right"))
+        if until > self._met:
+            self._policy.meet(self._arrivals[self._met : until], now)
+            self._met = until
+
+    def _look(self, pages: Ints, at: Floats) -> None:
+        world = self._world
+        gone, first = at >= world.died[pages], ~self._fetched[pages]
+        since = self._last[pages]
+        count = world.changes_between(pages, since, at)
+        changed = (count > 0) & ~first & ~gone
+        self._copies.refresh(pages[~gone], at[~gone])
+        self._copies.close(pages[gone], at[gone])
+        self._policy.learn(
+            LookBatch(
+                page=pages,
+                at=at,
+                gap=np.where(first, 0.0, at - since),
+                first=first,
+                changed=changed,
+                gone=gone,
+                modified_age=world.modified_age(pages, at),
+                distance_bits=self._rng.binomial(BITS, world.distance_bits(pages, count) / BITS).astype(np.float64),
+            )
+        )
+        self._last[pages], self._fetched[pages] = at, True
+        counted = at >= self._window
+        self._requests += int(counted.sum())
+        self._wasted += int((counted & ~changed & ~first).sum())
+
+    def _compare(self, now: float) -> None:
+        expected = self._policy.expects(now)
+        if expected is not None:
+            self._copies.compare(expected, now)
+            self._compared = True
+
+    def outcome(self) -> Measured:
+        world, copies = self._world, self._copies
+        copies.close(np.arange(world.size), world.days)
+        return Measured(
+            freshness=copies.freshness(world.importance),
+            plain=copies.freshness(np.ones(world.size)),
+            divergence=copies.divergence(world.importance),
+            age_days=copies.age_days(world.importance),
+            requests=self._requests,
+            wasted=self._wasted,
+            granted=self._budget * (world.days - self._window),
+            over_days=self._over_days,
+            calibration=copies.calibration() if self._compared else None,
+        )

@@ -1,0 +1,213 @@
+"""What is measured of a crawl of a graph: its error by visits, after a change of the links, and while they change."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from crawler.core.opic import FIRST_SEEDS, RESERVE_SHARE, WINDOW_PASSES
+from labs.experiments.fixpoint import Errors, errors, fixpoint, offline_errors
+from labs.experiments.graph import Floats, Graph, relinked, reweighed
+from labs.experiments.interpolation import Interpolation, follow
+from labs.experiments.opic import Crawl, SelectionOrder
+from labs.experiments.windows import PRODUCT, WindowPolicy, estimate
+
+CHANGED_SHARE = 0.1  # of the links, in the trial of the reaction
+BACK = 1.1  # times the error of a crawl that never knew the old links, to be called back
+LAST = 4  # passes over which the error of a changing graph is averaged, since it swings
+WARM_UP = 16  # passes of visits before a changing graph begins to change
+PARTS = 4  # of a pass: how often a changing graph changes in it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabRun:
+    """What is tried on which graph. passes: of as many visits each as there are pages.  batch: pages at a time.
+
+    root_cash: endowments that page 0 begins with.  reserve_share: of each visit's cash, that goes to the reserve.
+    progress: is told of visits when they are made.
+    """
+
+    graph: Graph
+    passes: int
+    seed: int
+    policy: WindowPolicy = PRODUCT
+    batch: int = 1
+    root_cash: float = FIRST_SEEDS
+    reserve_share: float = RESERVE_SHARE
+    progress: Callable[[int], None] = lambda _visits: None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An error. visits: of each page, on average, so far.  windows: of the product, that the clock has run."""
+
+    visits: float
+    windows: float
+    errors: Errors
+
+    @property
+    def error_factor(self) -> float:
+        """The paper's bound of the error, 1 / G, for a clock G in passes."""
+        return 1 / (self.windows * WINDOW_PASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """How the error of one way to choose pages went."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """After so many visits of each page, how many times as much one way to choose pages errs as another.
+
+    factor: by the paper's bound, 1 / G.  every, top: by the mean error of all pages, and of the most important tenth.
+    """
+
+    visits: float
+    factor: float
+    every: float
+    top: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """How the error came back after a share of the links was replaced.
+
+    before: the last error of the old links.  points: from the moment of the change on, visits and windows since then.
+    settled: the error of a crawl that never knew the old links, after as many visits in all.
+    """
+
+    before: Errors
+    points: tuple[Point, ...]
+    settled: Errors
+
+    @property
+    def windows_until_back(self) -> float | None:
+        """Windows until the mean error of all pages was down to the settled one and a tenth; None if that never was."""
+        return next((p.windows for p in self.points if p.errors.every <= BACK * self.settled.every), None)
+
+    def left_after(self, windows: float) -> float:
+        """Which share of the jump in the mean error of all pages was left after so many windows."""
+        jump = self.points[0].errors.every - self.settled.every
+        last = [p for p in self.points if p.windows <= windows][-1]
+        return (last.errors.every - self.settled.every) / jump
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How a window policy did on a graph of which `rate` of the pages change in a pass. numbers: stored, per page."""
+
+    policy: str
+    rate: float
+    errors: Errors
+    numbers: float
+
+
+def converge(trial: LabRun, selection: SelectionOrder) -> Curve:
+    """The error after each pass, as in the paper's figures 2 and 3."""
+    return Curve(selection.value, tuple(_points(trial, _crawl(trial, selection))))
+
+
+def beside(one: Curve, other: Curve) -> tuple[Beside, ...]:
+    """How many times as much as the other the one errs, after each pass."""
+    return tuple(
+        Beside(
+            a.visits,
+            factor=a.error_factor / b.error_factor,
+            every=a.errors.every / b.errors.every,
+            top=a.errors.top / b.errors.top,
+        )
+        for a, b in zip(one.points, other.points, strict=True)
+    )
+
+
+def interpolate(trial: LabRun, *, passes: int) -> Interpolation:
+    """Follow the product's window for so many passes of greedy visits, as in the paper's figure 1."""
+    crawl = _crawl(trial, SelectionOrder.GREEDY)
+    return follow(crawl, trial.graph, passes=passes, seed=trial.seed, progress=trial.progress)
+
+
+def offline_curve(graph: Graph, *, passes: int, reserve_share: float = RESERVE_SHARE) -> Curve:
+    """The error of the off-line iteration, which reads every page once in a pass."""
+    found = offline_errors(graph, passes=passes, reserve_share=reserve_share)
+    return Curve("off-line", tuple(Point(n, n / WINDOW_PASSES, each) for n, each in enumerate(found, start=1)))
+
+
+def react(trial: LabRun, selection: SelectionOrder, *, after: int) -> Reaction:
+    """Crawl for the trial's passes, replace a tenth of the links, and watch for `after` more how the error goes."""
+    crawl = _crawl(trial, selection)
+    before = list(_points(trial, crawl))[-1]
+    now = replace(trial, graph=relinked(trial.graph, CHANGED_SHARE, seed=trial.seed), passes=after)
+    crawl.become(now.graph)
+    at_once = Point(0.0, 0.0, errors(estimate(crawl, trial.policy).importance, _truth(now)))
+    since = [replace(p, windows=p.windows - before.windows) for p in _points(now, crawl)]
+    control = replace(now, passes=trial.passes + after)
+    settled = list(_points(control, _crawl(control, selection)))[-1]
+    return Reaction(before=before.errors, points=(at_once, *since), settled=settled.errors)
+
+
+def live(trial: LabRun, policies: Sequence[WindowPolicy], *, rate: float) -> list[Ranking]:
+    """Crawl a graph that goes on changing for the trial's passes, greedily, and compare windows over the same visits.
+
+    rate: the share of the pages whose links double or halve in a pass, as in the paper's figure 4.
+    """
+    crawl, graph = _crawl(trial, SelectionOrder.GREEDY), trial.graph
+    for _ in range(WARM_UP):
+        crawl.visit(graph.pages)
+        trial.progress(graph.pages)
+    found: list[list[Ranking]] = []
+    for n in range(trial.passes):
+        graph = _pass_of_changes(crawl, graph, rate=rate, seed=trial.seed + n * PARTS)
+        trial.progress(graph.pages)
+        if n >= trial.passes - LAST:
+            found.append(_standings(crawl, policies, rate=rate, truth=_truth(replace(trial, graph=graph))))
+    return [_mean(each) for each in zip(*found, strict=True)]
+
+
+def _crawl(trial: LabRun, selection: SelectionOrder) -> Crawl:
+    return Crawl(
+        trial.graph,
+        selection=selection,
+        seed=trial.seed,
+        batch=trial.batch,
+        root_cash=trial.root_cash,
+        reserve_share=trial.reserve_share,
+    )
+
+
+def _truth(trial: LabRun) -> Floats:
+    return fixpoint(trial.graph, reserve_share=trial.reserve_share)
+
+
+def _points(trial: LabRun, crawl: Crawl) -> Iterator[Point]:
+    graph = trial.graph
+    truth = _truth(trial)
+    for n in range(1, trial.passes + 1):
+        crawl.visit(graph.pages)
+        trial.progress(graph.pages)
+        yield Point(n, crawl.passes / WINDOW_PASSES, errors(estimate(crawl, trial.policy).importance, truth))
+
+
+def _pass_of_changes(crawl: Crawl, graph: Graph, *, rate: float, seed: int) -> Graph:
+    for part in range(PARTS):
+        graph = reweighed(graph, rate / PARTS, seed=seed + part)
+        crawl.become(graph)
+        crawl.visit(graph.pages // PARTS)
+    return graph
+
+
+def _standings(crawl: Crawl, policies: Sequence[WindowPolicy], *, rate: float, truth: Floats) -> list[Ranking]:
+    told = [(policy, estimate(crawl, policy)) for policy in policies]
+    return [Ranking(str(policy), rate, errors(each.importance, truth), each.numbers_per_page) for policy, each in told]
+
+
+def _mean(standings: Sequence[Ranking]) -> Ranking:
+    """The mean of what one policy showed after several passes."""
+    count, first = len(standings), standings[0]
+    mean = Errors(
+        every=sum(s.errors.every for s in standings) / count,
+        top=sum(s.errors.top for s in standings) / count,
+        spearman=sum(s.errors.spearman for s in standings) / count,
+    )
+    return Ranking(first.policy, first.rate, mean, sum(s.numbers for s in standings) / count)

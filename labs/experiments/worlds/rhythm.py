@@ -1,0 +1,82 @@
+"""When changes happen, given how often: evenly (Poisson), in bursts, in office hours, or with a release."""
+
+import numpy as np
+from numpy.random import Generator
+
+from labs.experiments.worlds.world import Floats, Ints, Pieces
+
+WEEK_HOURS = 168
+OFFICE = range(8, 19)  # hours of a working day
+OFFICE_WEIGHT, EVENING_WEIGHT, NIGHT_WEIGHT = 10.0, 1.0, 0.3  # what an hour of each kind gets, before scaling
+LEAST_VARIATION, MOST_VARIATION = 1.3, 1.8  # of the gaps between changes, as measured on four sites (1 for Poisson)
+
+
+def poisson(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
+    """Changes (page, day) that know nothing of one another.
+
+    ends: the last day of each page.  A piece lasts until its page's next one begins.
+    """
+    until = _ends_of(pieces, ends)
+    counts = rng.poisson(pieces.rate * (until - pieces.since))
+    which = np.repeat(np.arange(len(counts)), counts)
+    at = pieces.since[which] + rng.random(len(which)) * (until - pieces.since)[which]
+    return pieces.page[which], at
+
+
+def bursts(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
+    """Changes with Gamma gaps that vary more than their mean, page by page; under way long before day 0.
+
+    For pages of one piece each, as those without drift are.
+    """
+    variation = rng.uniform(LEAST_VARIATION, MOST_VARIATION, len(pieces.page))
+    shape = 1 / variation**2
+    run_up = 10 / pieces.rate  # days before the start, so that day 0 falls anywhere within a gap
+    expected = pieces.rate * (ends[pieces.page] - pieces.since + run_up)
+    counts = np.ceil(expected + 6 * variation * np.sqrt(expected) + 20).astype(np.int64)  # surely enough
+    which = np.repeat(np.arange(len(counts)), counts)
+    gaps = rng.gamma(shape[which], 1.0) / (shape * pieces.rate)[which]
+    total = np.cumsum(gaps)
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    at = total - (total - gaps)[first] + (pieces.since - run_up)[which]
+    inside = (at > pieces.since[which]) & (at <= ends[pieces.page[which]])
+    return pieces.page[which[inside]], at[inside]
+
+
+def office_hours(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
+    """Changes, as many as Poisson's, moved into the working hours of the page's own time zone."""
+    page, at = poisson(rng, pieces, ends)
+    zone = rng.integers(24, size=len(ends)) / 24
+    weights = _week()
+    passed = np.concatenate([[0.0], np.cumsum(weights)]) * 7 / weights.sum()  # activity until each hour, in days
+    local = at + zone[page]
+    week, rest = np.divmod(local, 7)
+    moved = week * 7 + np.interp(rest, passed, np.arange(WEEK_HOURS + 1) / 24) - zone[page]
+    return page, np.maximum(moved, 0.0)
+
+
+def released(rng: Generator, page: Ints, at: Floats, *, days: float, apart: float) -> tuple[Ints, Floats]:
+    """Changes put off to the next release; those of one page until one release are one. apart: days, on average."""
+    releases = np.append(np.sort(rng.uniform(0, days, rng.poisson(days / apart))), np.inf)
+    found = np.unique(np.stack([page, np.searchsorted(releases, at)]), axis=1)
+    return found[0], releases[found[1]]
+
+
+def _week() -> Floats:
+    """How active each hour of a week is; it begins on a Monday."""
+    weights = np.full(WEEK_HOURS, NIGHT_WEIGHT)
+    for day in range(5):
+        weights[day * 24 + 7 : day * 24 + 23] = EVENING_WEIGHT
+        weights[[day * 24 + hour for hour in OFFICE]] = OFFICE_WEIGHT
+    return weights
+
+
+def _ends_of(pieces: Pieces, ends: Floats) -> Floats:
+    """When each piece gives way to its page's next one, or its page to nothing."""
+    order = np.lexsort((pieces.since, pieces.page))
+    page, since = pieces.page[order], pieces.since[order]
+    until = ends[page].copy()
+    follows = page[1:] == page[:-1]
+    until[:-1][follows] = since[1:][follows]
+    result = np.empty_like(until)
+    result[order] = until
+    return result

@@ -1,0 +1,107 @@
+"""What sources of signals say of a made world: honest ones of some precision and recall, and some that lie."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.random import Generator
+
+from labs.experiments.worlds.world import Floats, Ints, World
+
+TURNS_AT = 0.6  # of the time, when a source becomes a liar or falls silent
+QUIET_DAYS = 10.0  # without a change of a page, about which a liar tells one
+BURST_SHARE, BURST_SIGNALS = 0.1, 5  # of all pages, each day, and signals about each of them
+
+
+class Manner(StrEnum):
+    """How a source speaks."""
+
+    HONEST = "honest"  # some changes, at once, and signals of nothing, evenly over pages and time
+    TODAY = "today"  # every page has changed, every day
+    UNCHANGED = "unchanged"  # only pages that have not
+    BURSTS = "bursts"  # every day a tenth of the pages, whichever, five times each
+    TURNS_TODAY = "turns liar: today"  # tells all and nothing else, then that every page has changed every day
+    TURNS_UNCHANGED = "turns liar: unchanged"  # the same, then only pages that have not
+    FALLS_SILENT = "falls silent"  # the same, then nothing
+    HALF = "half the pages"  # tells all of every second page and nothing of the others
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Signals in the order of their days. page: number of the page that is said to have changed."""
+
+    page: Ints
+    day: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """A source. recall: share of the changes that it tells.  precision: share of its signals that are true."""
+
+    manner: Manner = Manner.HONEST
+    recall: float = 1.0
+    precision: float = 1.0
+
+
+def told_by(voice: Voice, world: World, *, seed: int) -> Told:
+    """What a source says of a world. Equal arguments give equal signals."""
+    rng = np.random.default_rng([seed, 1])
+    turn = TURNS_AT * world.days
+    match voice.manner:
+        case Manner.HONEST:
+            page, day = _honest(rng, world, voice)
+        case Manner.TODAY:
+            page, day = _today(world, 0.0)
+        case Manner.UNCHANGED:
+            page, day = _unchanged(rng, world, 0.0)
+        case Manner.BURSTS:
+            page, day = _bursts(rng, world)
+        case Manner.HALF:
+            page, day = _honest(rng, world, Voice())
+            page, day = page[page % 2 == 0], day[page % 2 == 0]
+        case _:
+            page, day = _honest(rng, world, Voice())
+            page, day = page[day < turn], day[day < turn]
+            lies = None
+            if voice.manner is Manner.TURNS_TODAY:
+                lies = _today(world, turn)
+            elif voice.manner is Manner.TURNS_UNCHANGED:
+                lies = _unchanged(rng, world, turn)
+            if lies is not None:
+                page, day = np.append(page, lies[0]), np.append(day, lies[1])
+    order = np.argsort(day, kind="stable")
+    return Told(page[order], day[order])
+
+
+def _changes(world: World) -> tuple[Ints, Floats]:
+    keys = world.keys[np.isfinite(world.keys)]
+    page = np.floor(keys / world.stride).astype(np.int64)
+    return page, keys - page * world.stride
+
+
+def _honest(rng: Generator, world: World, voice: Voice) -> tuple[Ints, Floats]:
+    page, day = _changes(world)
+    is_told = rng.random(len(page)) < voice.recall
+    many = rng.poisson(is_told.sum() * (1 - voice.precision) / voice.precision)
+    false = rng.integers(world.size, size=many), rng.uniform(0, world.days, many)
+    return np.append(page[is_told], false[0]), np.append(day[is_told], false[1])
+
+
+def _today(world: World, since: float) -> tuple[Ints, Floats]:
+    days = np.arange(np.ceil(since), world.days) + 0.01
+    return np.tile(np.arange(world.size), len(days)), np.repeat(days, world.size)
+
+
+def _unchanged(rng: Generator, world: World, since: float) -> tuple[Ints, Floats]:
+    """Signals as many as there are changes, none of a page that has changed within the last days."""
+    many = len(_changes(world)[0])
+    page, day = rng.integers(world.size, size=many), rng.uniform(0, world.days, many)
+    quiet = (day - world.last_change(page, day) > QUIET_DAYS) & (day >= since)
+    return page[quiet], day[quiet]
+
+
+def _bursts(rng: Generator, world: World) -> tuple[Ints, Floats]:
+    days = np.arange(1.0, world.days)
+    hit = rng.random((len(days), world.size)) < BURST_SHARE
+    day, page = np.nonzero(hit)
+    return np.repeat(page, BURST_SIGNALS), np.repeat(days[day], BURST_SIGNALS)
