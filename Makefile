@@ -45,9 +45,10 @@ setup-docs:
 crawl: setup ## crawl and show the result: the demo site, or URL=https://... (ARGS=--allow-private for your own server)
 	@$(if $(URL),$(BIN)/recrawl crawl "$(URL)" $(ARGS),$(BIN)/python -m labs demo)
 
-check: setup-test ## format, lint and types
+check: setup-test ## format, lint, layers and types
 	@$(BIN)/ruff format --check --quiet || { echo "make format mends the format"; exit 1; }
 	@$(BIN)/ruff check --quiet
+	@$(BIN)/lint-imports --no-logo --cache-dir .cache/import-linter > .cache/imports.txt || { cat .cache/imports.txt; exit 1; }
 	@$(BIN)/mypy
 
 test: check ## check, then all tests that take seconds; TESTS=tests/core for some of them

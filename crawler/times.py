@@ -21,16 +21,16 @@ def instant(text: str) -> datetime:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
 
 
-def shown_instant(at: datetime) -> str:
+def format_instant(at: datetime) -> str:
     """To the minute, in the machine's time zone, in a form that `instant` reads."""
     here = at.astimezone()
     return f"{here:%Y-%m-%d %H:%M}{'Z' if not here.utcoffset() else here.isoformat()[-6:]}"
 
 
-def typed_instant(at: datetime) -> str:
+def format_typed_instant(at: datetime) -> str:
     """The first whole minute that is not before `at`, in one word, for a command that a person is to type."""
     minute = at.replace(second=0, microsecond=0)
-    return shown_instant(minute if minute == at else minute + timedelta(minutes=1)).replace(" ", "T")
+    return format_instant(minute if minute == at else minute + timedelta(minutes=1)).replace(" ", "T")
 
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}  # seconds

@@ -7,8 +7,8 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 
-from crawler.cli.values import shown_bytes
 from crawler.core.domain import Domain
+from crawler.format.values import format_bytes
 from crawler.planner import Planned, TrafficFinding, plan_domains, traffic_findings
 from crawler.prune import keep_quota
 from crawler.register import domain_named
@@ -70,10 +70,10 @@ async def keep_quotas(db: Database, wanted: Sequence[Domain]) -> None:
         done = await keep_quota(db, domain)
         if done is None:
             continue
-        freed = shown_bytes(done.freed_bytes)
+        freed = format_bytes(done.freed_bytes)
         get_run_logger().info("%s: %d versions thinned out for its quota, %s", done.domain, done.versions, freed)
         if done.exceeds:
-            get_run_logger().warning("%s: %s above its quota", done.domain, shown_bytes(done.exceeds))
+            get_run_logger().warning("%s: %s above its quota", done.domain, format_bytes(done.exceeds))
             if done.reader:
                 get_run_logger().warning("%s: %s", done.domain, done.held_back)
 

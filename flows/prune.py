@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
-from crawler.cli.values import shown_bytes
+from crawler.format.values import format_bytes
 from crawler.prune import Pruned
 from crawler.prune import prune as prune_domains
 from crawler.register import domain_named
@@ -40,7 +40,7 @@ async def prune(domain: str = "", dry_run: bool = False) -> dict[str, int]:  # n
                 await retention.vacuum(db)
     for each in found:
         if each.exceeds:
-            get_run_logger().warning("%s: %s above its quota", each.domain, shown_bytes(each.exceeds))
+            get_run_logger().warning("%s: %s above its quota", each.domain, format_bytes(each.exceeds))
         if each.reader:
             get_run_logger().warning("%s: %s", each.domain, each.held_back)
     shown = markdown(found, dry_run=dry_run)
@@ -53,7 +53,7 @@ def markdown(found: Sequence[Pruned], *, dry_run: bool) -> str:
     rows = sorted(found, key=lambda each: (-each.freed_bytes, each.domain))
     lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
     lines += [f"| {' | '.join(_row(each))} |" for each in rows[:SHOWN]]
-    lines += [f"\n{each.domain} is {shown_bytes(each.exceeds)} above its quota." for each in rows if each.exceeds]
+    lines += [f"\n{each.domain} is {format_bytes(each.exceeds)} above its quota." for each in rows if each.exceeds]
     lines += [f"\n{each.domain}: {each.held_back}." for each in rows if each.reader][:SHOWN]
     if dry_run:
         lines.append("\nA dry run: nothing was changed.")
@@ -64,9 +64,9 @@ def _row(each: Pruned) -> tuple[str, ...]:
     return (
         each.domain,
         f"{each.versions:,}",
-        shown_bytes(each.freed_bytes),
+        format_bytes(each.freed_bytes),
         f"{each.packed:,}",
         f"{each.visits:,}",
         f"{each.changes:,}",
-        shown_bytes(each.stored_bytes),
+        format_bytes(each.stored_bytes),
     )

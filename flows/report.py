@@ -7,8 +7,8 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.runtime import flow_run
 
-from crawler.cli.values import shown_bytes
 from crawler.core.domain import Domain
+from crawler.format.values import format_bytes
 from crawler.register import domain_named
 from crawler.runtime.pages import pages_origin
 from crawler.runtime.private import private_folder
@@ -84,8 +84,8 @@ def _row(each: DomainReport) -> tuple[str, ...]:
         f"{sum(each.changes.values()):,}",
         f"{each.failures:,}",
         f"{each.requests:,}",
-        shown_bytes(each.received_bytes),
-        shown_bytes(each.saved_bytes),
+        format_bytes(each.received_bytes),
+        format_bytes(each.saved_bytes),
     )
 
 

@@ -4,15 +4,15 @@ import re
 from collections.abc import Sequence
 
 from crawler import times
-from crawler.cli.reasons import NAMED, in_words
-from crawler.cli.values import counted, shown_bytes
 from crawler.core.change import Change
 from crawler.core.http import Url
 from crawler.engine import CrawlStats, FoundPage, ShiftResult
+from crawler.format.reasons import HEADINGS, format_reason
+from crawler.format.values import format_bytes, format_count
 from crawler.server import history_at
 
 LONGEST = 100  # characters of an address that are shown
-HEADINGS = {**NAMED, Change.FIRST: "Read for the first time"}
+HEADINGS = {**HEADINGS, Change.FIRST: "Read for the first time"}
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$&:])")
 _UNSAFE = {ord(char): f"%{ord(char):02X}" for char in "<>\\|\"' \r\n\t"}
 
@@ -27,14 +27,16 @@ def sentences(shift: ShiftResult, waits: Sequence[str] = ()) -> list[str]:
     stats = shift.stats
     if not is_worth_showing(shift):
         return list(waits) or ["Nothing was due"]
-    looked = f"Looked at {counted(stats.looks, 'page')} of {counted(len(shift.by_domain), 'domain')}"
-    spent = f"Spent {counted(stats.requests, 'request')} and {shown_bytes(stats.received_bytes)}"
+    looked = f"Looked at {format_count(stats.looks, 'page')} of {format_count(len(shift.by_domain), 'domain')}"
+    spent = f"Spent {format_count(stats.requests, 'request')} and {format_bytes(stats.received_bytes)}"
     lines = [
         f"{looked}: {', '.join(_counts(stats)) or 'all as they were'}",
-        f"{spent} in {stats.elapsed.total_seconds():.1f} s; saved {shown_bytes(stats.saved_bytes)}",
+        f"{spent} in {stats.elapsed.total_seconds():.1f} s; saved {format_bytes(stats.saved_bytes)}",
     ]
     if shift.holds:
-        held = (f"{name} until {times.shown_instant(hold.until)} ({hold.reason})" for name, hold in shift.holds.items())
+        held = (
+            f"{name} until {times.format_instant(hold.until)} ({hold.reason})" for name, hold in shift.holds.items()
+        )
         lines.append(f"Left alone: {', '.join(held)}")
     return [*lines, *waits]
 
@@ -64,7 +66,7 @@ def markdown(shift: ShiftResult, waits: Sequence[str] = (), *, origin: str | Non
             for name, stats in sorted(shift.by_domain.items())
         ]
     lines += [
-        f"\n{name} is left alone until {times.shown_instant(hold.until)}: {text(hold.reason)}"
+        f"\n{name} is left alone until {times.format_instant(hold.until)}: {text(hold.reason)}"
         for name, hold in shift.holds.items()
     ]
     lines += [f"\n{name} broke off: {text(error)}" for name, error in shift.broken.items()]
@@ -88,7 +90,7 @@ def _item(page: FoundPage, origin: str | None) -> str:
 
 def said(reason: str) -> str:
     """Why a look failed, in words, as text of a Markdown document."""
-    return text(in_words(reason))
+    return text(format_reason(reason))
 
 
 def link(url: Url) -> str:

@@ -10,7 +10,7 @@ from prefect.artifacts import acreate_markdown_artifact
 
 from crawler import times
 from crawler.app import waiting_domains
-from crawler.cli.waiting import format_wait
+from crawler.app.status import format_wait
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
 from crawler.engine import (

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from prefect import get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
-from crawler.cli.values import counted
 from crawler.clock import Clock
+from crawler.format.values import format_count
 from crawler.notify import Delivered, deliver, open_context
 from crawler.plugins import load
 from crawler.runtime.keys.entrance import command_seal
@@ -49,7 +49,7 @@ def markdown(done: Delivered) -> str:
 
 def told_sentence(done: Delivered) -> str:
     """How much was told."""
-    return f"{counted(done.changes, 'change')} told in {counted(done.messages, 'message')}."
+    return f"{format_count(done.changes, 'change')} told in {format_count(done.messages, 'message')}."
 
 
 def untold_sentences(done: Delivered) -> list[str]:

@@ -4,5 +4,3 @@ Functions here take and return values. They never print and never read a command
 """
 
 from crawler.app.status import Wait, WaitReason, waiting_domains, why_not_now
-
-__all__ = ["Wait", "WaitReason", "waiting_domains", "why_not_now"]

@@ -5,20 +5,3 @@ use all packages below it. The web UI (crawler/server) and the Python API (crawl
 """
 
 from crawler.cli.main import main
-
-__all__ = [
-    "actions",
-    "change_kinds",
-    "charts",
-    "exits",
-    "main",
-    "options",
-    "output",
-    "progress",
-    "reasons",
-    "session",
-    "settings_options",
-    "values",
-    "waiting",
-    "which_page",
-]

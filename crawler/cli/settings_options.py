@@ -15,6 +15,7 @@ from crawler.cli import values
 from crawler.core.domain_settings import SETTINGS, DomainSettings, refusals_in, value_of, with_values
 from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput
+from crawler.format.values import format_bytes, format_share, format_span
 
 PANELS = {False: "Settings of the domain", True: "What is important in the domain"}
 MOST_DIGITS = 10
@@ -225,13 +226,13 @@ def _shown(kind: Kind, value: Any) -> str:
         case Kind.NUMBER | Kind.FACTOR:
             return f"{value:g}"
         case Kind.SHARE:
-            return values.shown_share(value)
+            return format_share(value)
         case Kind.BYTES:
-            return values.shown_bytes(value)
+            return format_bytes(value)
         case Kind.DELAY:
             return f"{value.total_seconds():g} s"
         case Kind.SPAN:
-            return values.shown_span(value)
+            return format_span(value)
         case Kind.TEXTS:
             return "\n".join(value)
         case _:

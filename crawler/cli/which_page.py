@@ -9,7 +9,7 @@ from crawler.register import domain_named, scope_of, url_of
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, VersionContent
-from crawler.times import shown_instant
+from crawler.times import format_instant
 
 
 async def page_named(db: Database, text: str) -> tuple[Domain, Url]:
@@ -41,7 +41,7 @@ async def version_named(
     found = await report.version_of(db, domain, url, number=number, at=at)
     if found is not None and not found.version.is_kept:
         raise CrawlerError(
-            f"version {found.version.number} of {url}, of {shown_instant(found.version.at)}, was thinned out: its text"
+            f"version {found.version.number} of {url}, of {format_instant(found.version.at)}, was thinned out: its text"
             f" is not kept (--keep-versions); recrawl versions {url} tells of which it is"
         )
     if found is not None:
@@ -54,5 +54,5 @@ async def version_named(
     if number is not None:
         raise BadInput(f"{url} has no version {number}; its newest is {every[0].number}: recrawl versions {url}")
     first = await report.version_of(db, domain, url, number=1)
-    seen = f"; it was first seen at {shown_instant(first.version.at)}" if first else ""
-    raise CrawlerError(f"nothing is known of {url} at {shown_instant(at or datetime.now(UTC))}{seen}")
+    seen = f"; it was first seen at {format_instant(first.version.at)}" if first else ""
+    raise CrawlerError(f"nothing is known of {url} at {format_instant(at or datetime.now(UTC))}{seen}")

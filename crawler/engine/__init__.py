@@ -20,33 +20,3 @@ from crawler.engine.session import NO_CERTIFICATES, NO_SECRET
 from crawler.engine.shift import ShiftHooks, holder_name, run_shift
 from crawler.engine.stats import CrawlStats, FoundPage, LeaseResult, ShiftResult
 from crawler.engine.try_page import TryResult, TryWay, try_page
-
-__all__ = [
-    "BAD_PATTERN",
-    "LOGIN_FAILED",
-    "NO_CERTIFICATES",
-    "NO_SECRET",
-    "CrawlLimits",
-    "CrawlStats",
-    "DomainParser",
-    "FoundPage",
-    "LeaseResult",
-    "PacedWeb",
-    "Pacer",
-    "ParserPool",
-    "ShiftHooks",
-    "ShiftResult",
-    "TryResult",
-    "TryWay",
-    "ask_for_robots",
-    "child_environment",
-    "diff_versions",
-    "give_back",
-    "good_copy",
-    "holder_name",
-    "open_resources",
-    "received_of",
-    "run_shift",
-    "settle_memory",
-    "try_page",
-]

@@ -15,22 +15,3 @@ from crawler.export.source import What
 from crawler.export.sqlite_index import SqliteIndex
 from crawler.export.sqlite_search import SearchHit, is_searchable, require_words, search
 from crawler.export.sync import Synced, sync
-
-__all__ = [
-    "Exported",
-    "Format",
-    "PostgresIndex",
-    "SearchHit",
-    "SqliteIndex",
-    "Synced",
-    "What",
-    "called",
-    "cell",
-    "export",
-    "in_thread",
-    "is_searchable",
-    "require_words",
-    "search",
-    "shown_value",
-    "sync",
-]

@@ -14,15 +14,3 @@ from crawler.fetch.proxy import Proxy
 from crawler.fetch.sockets import guard_sockets
 from crawler.fetch.trust import trust_of
 from crawler.fetch.webhook import WebhookClient
-
-__all__ = [
-    "NOT_AN_ADDRESS",
-    "PRIVATE",
-    "DomainCookies",
-    "Http",
-    "Proxy",
-    "WebhookClient",
-    "guard_sockets",
-    "refusal",
-    "trust_of",
-]

@@ -5,5 +5,3 @@ that are cut to what a model can read. Importing this room needs the extra `mcp`
 """
 
 from crawler.mcp.server import serve
-
-__all__ = ["serve"]

@@ -14,20 +14,3 @@ from crawler.notify.payload import keys_of
 from crawler.notify.seals import may_run, not_run_here
 from crawler.notify.target import checked_target, sealed_text
 from crawler.notify.wording import headline
-
-__all__ = [
-    "AtomScope",
-    "Delivered",
-    "DeliveryContext",
-    "atom_feed",
-    "checked_target",
-    "deliver",
-    "headline",
-    "keep_delivering",
-    "keys_of",
-    "may_run",
-    "not_run_here",
-    "open_context",
-    "sealed_text",
-    "send_test",
-]

@@ -9,21 +9,3 @@ from crawler.planner.audit import LOOKED_BACK, AuditFinding, DomainAudit, audit_
 from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
 from crawler.planner.plan import Planned, plan_domains
 from crawler.planner.traffic import JudgedHour, TrafficFinding, judged_hours, traffic_findings
-
-__all__ = [
-    "LOOKED_BACK",
-    "AuditFinding",
-    "BudgetSource",
-    "DomainAudit",
-    "Forecast",
-    "ForecastStep",
-    "JudgedHour",
-    "Planned",
-    "TrafficFinding",
-    "audit_domains",
-    "findings",
-    "forecast",
-    "judged_hours",
-    "plan_domains",
-    "traffic_findings",
-]

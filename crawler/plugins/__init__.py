@@ -16,19 +16,3 @@ from crawler.plugins.loaded import (
     survey,
 )
 from crawler.plugins.points import PageScore, ReadContent, ReaderOfType, RevisitRule, UrlFilter
-
-__all__ = [
-    "NO_PLUGINS",
-    "PageScore",
-    "Plugins",
-    "ReadContent",
-    "ReaderOfType",
-    "RevisitRule",
-    "UrlFilter",
-    "defaults_with",
-    "is_policy",
-    "load",
-    "reader_named",
-    "require_policy",
-    "survey",
-]

@@ -6,5 +6,3 @@ Uses the store and core.
 """
 
 from crawler.prune.prune import Pruned, foretold, keep_quota, prune, prune_domain
-
-__all__ = ["Pruned", "foretold", "keep_quota", "prune", "prune_domain"]

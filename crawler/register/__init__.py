@@ -14,20 +14,3 @@ from crawler.register.lookup import (
 )
 from crawler.register.register import FoundDomain, charge, home_seeds, look_up, register, scope_of, unasked, url_of
 from crawler.register.root_probe import RootProbe
-
-__all__ = [
-    "FoundDomain",
-    "RootProbe",
-    "authority_in",
-    "charge",
-    "domain_named",
-    "home_seeds",
-    "look_up",
-    "not_registered",
-    "register",
-    "require_not_before_last_visit",
-    "scope_of",
-    "unasked",
-    "url_of",
-    "url_prefix",
-]

@@ -10,7 +10,7 @@ from crawler.errors import BadInput
 from crawler.register.register import scope_of, url_of
 from crawler.store import domains
 from crawler.store.database import Database
-from crawler.times import shown_instant, typed_instant
+from crawler.times import format_instant, format_typed_instant
 
 CLOSE = 0.8  # of difflib's ratio: one letter of five, or a subdomain that was left out
 
@@ -52,9 +52,9 @@ async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], 
         if last is not None and last > instant:
             asked = "that instant is" if at is not None else "now is"
             raise BadInput(
-                f"{domain.authority} was last visited at {shown_instant(last)}, and {asked} before that: "
+                f"{domain.authority} was last visited at {format_instant(last)}, and {asked} before that: "
                 f"if that time was wrong: recrawl domains reset-clock {domain.authority}; "
-                f"or name a later instant, such as --at {typed_instant(last)}"
+                f"or name a later instant, such as --at {format_typed_instant(last)}"
             )
 
 

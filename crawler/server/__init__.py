@@ -8,5 +8,3 @@ words and verbs, and the rooms below it.
 from crawler.server.server import serve
 from crawler.server.ui.files import write_pages
 from crawler.server.ui.links import history_at
-
-__all__ = ["history_at", "serve", "write_pages"]

@@ -14,12 +14,12 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from crawler.cli.actions.pages.try_page import look_once
-from crawler.cli.change_kinds import NEWS, typed_kind
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.engine import ParserPool, TryWay, give_back
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
+from crawler.format.kinds import NEWS, format_kind
 from crawler.register import domain_named, url_of
 from crawler.runtime.keys.entrance import ENTRANCE
 from crawler.runtime.keys.feeds import FEED, FeedWanted, linked_path, may_read
@@ -223,7 +223,7 @@ def _changes(server: PageServer) -> Page:
             before=given.get("before", ""),
         )
         facts = await change_facts(server.db, asked, at=server.now())
-        wanted = FeedWanted(domain=asked.domain, kinds=",".join(sorted(map(typed_kind, kinds))))
+        wanted = FeedWanted(domain=asked.domain, kinds=",".join(sorted(map(format_kind, kinds))))
         feed = await asyncio.to_thread(linked_path, server.home, wanted)
         return _html(changes_page(facts, links=SERVED, reader=server.reader(request), feed=feed))
 

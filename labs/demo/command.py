@@ -5,7 +5,7 @@ from crawler.cli.actions.reports.changes import show_examples
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show_facts
 from crawler.cli.progress import Days
-from crawler.cli.values import counted, shown_bytes, shown_share
+from crawler.format.values import format_bytes, format_count, format_share
 from crawler.settings import settings
 from labs.demo.outcome import DemoOutcome
 from labs.demo.rival import Freshness
@@ -31,7 +31,10 @@ def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
     lost = f"{changes.merged} were over before a look, {changes.pending} wait for one"
     duel = outcome.match
     return [
-        ("The site", f"{outcome.domain}, {counted(outcome.pages, 'page')}, {counted(outcome.days, 'day')} of its life"),
+        (
+            "The site",
+            f"{outcome.domain}, {format_count(outcome.pages, 'page')}, {format_count(outcome.days, 'day')} of its life",
+        ),
         ("Fresh, as reported", f"{_both(outcome.reported)}, on average over the days"),
         ("Fresh, in truth", _both(duel.ours)),
         (
@@ -44,8 +47,8 @@ def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
         ("False alarms", str(outcome.false_alarms)),
         ("Sitemap and feed", shown_lists(outcome.lists)),
         ("Requests", _requests(outcome)),
-        ("Received", _beside(received, outcome.received_daily_bytes, shown_bytes(received))),
-        ("Saved", shown_bytes(outcome.saved_bytes)),
+        ("Received", _beside(received, outcome.received_daily_bytes, format_bytes(received))),
+        ("Saved", format_bytes(outcome.saved_bytes)),
         ("Runs", "\n".join(outcome.runs)),
         ("Look at it", f"{outcome.index} in a browser"),
         ("Prefect", outcome.ui_url + ("" if keep else " (while the stack is up: recrawl up)")),
@@ -54,7 +57,7 @@ def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
 
 
 def _both(fresh: Freshness) -> str:
-    return f"{shown_share(fresh.weighted)} of importance, {shown_share(fresh.plain)} of pages"
+    return f"{format_share(fresh.weighted)} of importance, {format_share(fresh.plain)} of pages"
 
 
 def _points(margin: Freshness) -> str:

@@ -427,9 +427,9 @@ def test_instants_are_told_to_people_in_one_form_and_to_programs_in_iso(recrawl:
     commands = ("report", "domains list", f"explain {crawled.url}", f"pages {crawled.name}", "changes", "plan")
     said = "".join(recrawl(*line.split()).out for line in commands) + told + early
 
-    assert f"are due at {times.shown_instant(asked)}" in told
-    assert f"recrawl crawl {crawled.name} --at {times.typed_instant(asked)} " in told
-    assert asked <= times.instant(times.typed_instant(asked)) < asked + timedelta(minutes=1)
+    assert f"are due at {times.format_instant(asked)}" in told
+    assert f"recrawl crawl {crawled.name} --at {times.format_typed_instant(asked)} " in told
+    assert asked <= times.instant(times.format_typed_instant(asked)) < asked + timedelta(minutes=1)
     assert recrawl("report", "--at", typed).code == 0
     assert re.findall(r"\d[T ]\d\d:\d\d:\d\d", said) == []
     assert re.findall(r"(?<!--at )\d{4}-\d\d-\d\dT", said) == []

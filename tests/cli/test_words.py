@@ -11,8 +11,9 @@ from rich.console import Console
 
 from crawler.cli import output
 from crawler.cli.actions.domains.register import warn_of_no_contact
-from crawler.cli.values import shown_instant, shown_when, since
+from crawler.cli.values import since
 from crawler.core.domain_settings import DomainSettings
+from crawler.format.values import format_instant, format_when
 from crawler.settings import settings
 from crawler.times import instant
 from tests.commands import Answer, Recrawl, Site
@@ -75,7 +76,7 @@ def test_a_refresh_at_another_instant_says_which_and_how_to_go_on(recrawl: Recra
 
     told = recrawl("refresh", site.name, "--at", "2030-01-01").out
 
-    assert f"are due at {shown_instant(datetime(2030, 1, 1, tzinfo=UTC))}" in told
+    assert f"are due at {format_instant(datetime(2030, 1, 1, tzinfo=UTC))}" in told
     assert f"recrawl crawl {site.name} --at 2030-01-01" in told
 
 
@@ -167,11 +168,11 @@ def test_instants_are_told_in_the_machines_time_zone_and_in_words(monkeypatch: p
     monkeypatch.setenv("TZ", "CET-1")
     time.tzset()
     try:
-        assert shown_instant(at) == "2026-11-22 15:03+01:00"
-        assert instant(shown_instant(at)) == at
-        assert shown_when(at, now=at - timedelta(hours=5)) == "2026-11-22 15:03+01:00 (in 5.0 hours)"
-        assert shown_when(at, now=at + timedelta(days=20)) == "2026-11-22 15:03+01:00 (20 days ago)"
+        assert format_instant(at) == "2026-11-22 15:03+01:00"
+        assert instant(format_instant(at)) == at
+        assert format_when(at, now=at - timedelta(hours=5)) == "2026-11-22 15:03+01:00 (in 5.0 hours)"
+        assert format_when(at, now=at + timedelta(days=20)) == "2026-11-22 15:03+01:00 (20 days ago)"
     finally:
         monkeypatch.undo()
         time.tzset()
-    assert shown_when(None, now=at) == "never"
+    assert format_when(None, now=at) == "never"

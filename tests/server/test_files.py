@@ -4,7 +4,7 @@ import re
 from html import unescape
 from pathlib import Path
 
-from crawler.cli.values import shown_share
+from crawler.format.values import format_share
 from tests.commands import Recrawl, Site
 from tests.server.test_pages import edited
 
@@ -22,7 +22,7 @@ def test_files_lead_to_each_other_and_need_nobody(crawled: Site, recrawl: Recraw
         for address in map(unescape, re.findall(r'href="([^"]*)"', text)):
             assert address in files or address.startswith(("#", crawled.url)), (name, address)
     (said,) = recrawl("report", "--json").json["domains"]
-    assert shown_share(said["freshness"]) in files["index.html"]
+    assert format_share(said["freshness"]) in files["index.html"]
     assert "<del>July</del><ins>August</ins>" in files["changes.html"]
     assert any("What changed from version 1 to 2" in text for text in files.values())
 

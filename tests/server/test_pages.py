@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from crawler.cli.values import shown_bytes, shown_share
+from crawler.format.values import format_bytes, format_share
 from tests.commands import Answer, Recrawl, Site
 from tests.databases import execute
 from tests.server.conftest import Visitor
@@ -33,8 +33,8 @@ def test_every_figure_is_the_reports(crawled: Site, recrawl: Recrawl, visitor: V
     seen = visitor.get(f"/domain?name={crawled.name}")
     (said,) = recrawl("report", crawled.name, "--json").json["domains"]
     shown = figures(seen.text)
-    assert shown["All pages alike"] == shown_share(said["freshness_plain"])
-    assert f"{shown_share(said['freshness'])} fresh, by importance" in seen.words
+    assert shown["All pages alike"] == format_share(said["freshness_plain"])
+    assert f"{format_share(said['freshness'])} fresh, by importance" in seen.words
     for label, name in (
         ("Pages looked at", "known"),
         ("Gone", "gone"),
@@ -46,18 +46,18 @@ def test_every_figure_is_the_reports(crawled: Site, recrawl: Recrawl, visitor: V
         ("Requests today", "spent_today"),
     ):
         assert shown[label] == f"{said[name]:,}", label
-    assert shown["Received"] == shown_bytes(said["received_bytes"])
-    assert shown["Saved"].startswith(shown_bytes(said["saved_bytes"]))
+    assert shown["Received"] == format_bytes(said["received_bytes"])
+    assert shown["Saved"].startswith(format_bytes(said["saved_bytes"]))
     forecast = recrawl("plan", crawled.name, "--json").json
     today = next(step for step in forecast["steps"] if step["factor"] in {1.0, None})
-    assert shown_share(today["freshness"]) in seen.words
+    assert format_share(today["freshness"]) in seen.words
     pages = recrawl("pages", crawled.name, "--json").json["pages"]
     for page in (page for page in pages if page["importance"] is not None and page["freshness"] is not None):
-        assert f"{page['importance']:.2f} {shown_share(1 - page['freshness'])}" in seen.words
+        assert f"{page['importance']:.2f} {format_share(1 - page['freshness'])}" in seen.words
 
     home = visitor.get("/")
     assert figures(home.text)["Pages"] == f"{said['known']:,}"
-    assert f"{shown_share(said['freshness'])} fresh" in home.words
+    assert f"{format_share(said['freshness'])} fresh" in home.words
 
 
 def test_a_domain_that_was_never_read_says_so_instead_of_a_figure(recrawl: Recrawl, visitor: Visitor) -> None:

@@ -7,8 +7,8 @@ import typer
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json, Top
-from crawler.cli.values import counted
 from crawler.errors import BadInput
+from crawler.format.values import format_count
 
 if TYPE_CHECKING:
     from crawler.cli.session import Interrupts
@@ -90,7 +90,7 @@ def check(as_json: Json = False) -> int:
         for finding in findings:
             say(f"{finding.domain or 'all'}: {finding.text}")
     else:
-        say(f"Everything holds in {counted(domains, 'domain')}")
+        say(f"Everything holds in {format_count(domains, 'domain')}")
     return PROBLEM if findings else DONE
 
 

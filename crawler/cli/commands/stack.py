@@ -93,16 +93,16 @@ def status(as_json: Json = False) -> int:
     """
     from datetime import UTC, datetime
 
+    from crawler.app.status import waiting_lines
     from crawler.cli.output import print_json, say, show, show_facts
     from crawler.cli.session import with_database
-    from crawler.cli.waiting import waiting_lines
     from crawler.runtime import stack
     from crawler.settings import settings
 
     parts = stack.status(settings())
     waiting = []
     if stack.known_database(settings(), settings().home.resolve()) is not None:
-        waiting = with_database(lambda db, _: waiting_lines(db, at=datetime.now(UTC)))
+        waiting = with_database(lambda db, _: waiting_lines(db, settings(), at=datetime.now(UTC)))
     if as_json:
         print_json({"running": all(part.is_running for part in parts), "parts": parts, "waiting": waiting})
     else:

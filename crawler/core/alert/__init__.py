@@ -10,21 +10,3 @@ from crawler.core.alert.masked_text import masked_text
 from crawler.core.alert.retry import DEAD_KEPT, MOST_TRIES, TOO_OLD, is_hopeless, next_try
 from crawler.core.alert.timing import AT_ONCE, DeliveryTimes, parse_digest, parse_quiet
 from crawler.core.alert.written_numbers import decimal_mark, number_in
-
-__all__ = [
-    "AT_ONCE",
-    "DEAD_KEPT",
-    "MOST_TRIES",
-    "TOO_OLD",
-    "Condition",
-    "ConditionKind",
-    "DeliveryTimes",
-    "becomes_true",
-    "decimal_mark",
-    "is_hopeless",
-    "masked_text",
-    "next_try",
-    "number_in",
-    "parse_digest",
-    "parse_quiet",
-]

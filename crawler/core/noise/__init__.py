@@ -17,35 +17,3 @@ from crawler.core.noise.session_params import Parameter
 from crawler.core.noise.stability import CounterStats, PathStats, ShapeStats, StampStats, VolatilityCount
 from crawler.core.noise.stamps import is_stamp, learn_stamps
 from crawler.core.noise.words import NUMBER, Pattern, Words, numberless, words_of
-
-__all__ = [
-    "MOST_CHARS",
-    "NOTHING_VOLATILE",
-    "NUMBER",
-    "CounterStats",
-    "Parameter",
-    "PathStats",
-    "Pattern",
-    "ShapeStats",
-    "StampStats",
-    "Volatile",
-    "VolatilityCount",
-    "Words",
-    "clock_in",
-    "count_changes",
-    "counterparts",
-    "counts_time",
-    "gaps",
-    "hidden_by_mask",
-    "is_stamp",
-    "learn_aliases",
-    "learn_elapsed",
-    "learn_from_repeat",
-    "learn_stamps",
-    "newest",
-    "numberless",
-    "tells_the_day",
-    "trimmed",
-    "wants_test",
-    "words_of",
-]

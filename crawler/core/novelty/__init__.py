@@ -18,21 +18,3 @@ from crawler.core.novelty.evidence import (
 from crawler.core.novelty.memory import NoveltyMemory, SeenHashes
 from crawler.core.novelty.sample import Sample, parse_with_sample, sample_of
 from crawler.core.novelty.urls import has_repeats, without_each_parameter
-
-__all__ = [
-    "ASK_AGAIN_EVERY",
-    "LONGEST_WAIT",
-    "NO_EVIDENCE",
-    "NoveltyEvidence",
-    "NoveltyMemory",
-    "Sample",
-    "SeenHashes",
-    "TemplateNovelty",
-    "has_repeats",
-    "is_barren",
-    "parse_with_sample",
-    "sample_of",
-    "section_of",
-    "time_after",
-    "without_each_parameter",
-]

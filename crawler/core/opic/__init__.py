@@ -22,30 +22,3 @@ from crawler.core.opic.opic import (
 )
 from crawler.core.opic.order import STEPS, Order, Ordering, aged, head_start, url_score
 from crawler.core.opic.places import LevelQueues, PageStack, level_of, ranks_of
-
-__all__ = [
-    "COINS",
-    "ENDOWMENT",
-    "FIRST_SEEDS",
-    "RESERVE_SHARE",
-    "STEPS",
-    "WINDOW_PASSES",
-    "Economy",
-    "LevelQueues",
-    "Order",
-    "Ordering",
-    "PageAccount",
-    "PageStack",
-    "Pool",
-    "aged",
-    "head_start",
-    "history_after",
-    "importance",
-    "level_of",
-    "popularity",
-    "ranks_of",
-    "seed_endowment",
-    "settle",
-    "url_score",
-    "window_of",
-]

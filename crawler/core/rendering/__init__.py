@@ -30,25 +30,3 @@ from crawler.core.rendering.outcome import (
     evidence_of,
     gain_of,
 )
-
-__all__ = [
-    "NO_RENDERING",
-    "NO_RENDERS",
-    "NotRendered",
-    "RenderChoice",
-    "RenderEvidence",
-    "RenderFailure",
-    "RenderGain",
-    "RenderMemory",
-    "RenderMode",
-    "RenderOutcome",
-    "Rendered",
-    "Rendering",
-    "TemplateRenders",
-    "choice_of",
-    "evidence_of",
-    "gain_of",
-    "memory_after",
-    "memory_after_failure",
-    "pages_to_render",
-]

@@ -22,23 +22,3 @@ from crawler.core.validators.trust import (
     validators_to_send,
     validators_to_verify,
 )
-
-__all__ = [
-    "NO_TRUST",
-    "SENT",
-    "WHOLE_DOMAIN",
-    "Trust",
-    "Validator",
-    "ValidatorStats",
-    "domain_trust_after",
-    "head_outcome_of",
-    "head_shows_same",
-    "head_validators",
-    "is_challenge_due",
-    "spared_visit",
-    "suspected_validators",
-    "trust_after",
-    "validators_to_send",
-    "validators_to_verify",
-    "with_suspicion",
-]

@@ -4,5 +4,3 @@
 """
 
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool, readers_wanted
-
-__all__ = ["DomainParser", "ParserPool", "readers_wanted"]

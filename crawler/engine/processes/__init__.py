@@ -7,5 +7,3 @@ seen from outside, `messages` is what they say to each other. Uses what a lease 
 
 from crawler.engine.processes.crew import Crew, at_work
 from crawler.engine.processes.helper import HelperLost
-
-__all__ = ["Crew", "HelperLost", "at_work"]

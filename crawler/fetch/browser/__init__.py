@@ -3,13 +3,3 @@
 from crawler.fetch.browser.browser import Browser, RenderLimits, Tab
 from crawler.fetch.browser.find import BrowserMissing, find_browser
 from crawler.fetch.browser.messages import BrowserAnswer, BrowserRequest
-
-__all__ = [
-    "Browser",
-    "BrowserAnswer",
-    "BrowserMissing",
-    "BrowserRequest",
-    "RenderLimits",
-    "Tab",
-    "find_browser",
-]

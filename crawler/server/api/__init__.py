@@ -6,5 +6,3 @@ reports as the command does, and nothing of the pages.
 """
 
 from crawler.server.api.routes import api_routes, beneath_api
-
-__all__ = ["api_routes", "beneath_api"]

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from crawler import times
-from crawler.cli.change_kinds import kinds_named
 from crawler.errors import BadInput
+from crawler.format.kinds import parse_kinds
 from crawler.server.api.problems import Problem
 from crawler.store.report import EventKind
 
@@ -78,7 +78,7 @@ def instant(name: str, meaning: str) -> QueryParameter:
 
 def kinds() -> QueryParameter:
     meaning = "Only of these kinds, with commas between, as the command has them: new, changed, gone and so on."
-    return QueryParameter("kind", meaning, {"type": "string"}, kinds_named, frozenset(EventKind))
+    return QueryParameter("kind", meaning, {"type": "string"}, parse_kinds, frozenset(EventKind))
 
 
 def yes_or_no(name: str, meaning: str) -> QueryParameter:

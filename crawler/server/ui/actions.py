@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from crawler.app.status import format_wait
 from crawler.cli.actions.crawls.refresh import RefreshAsked, ask_for_refresh, command_for, start_run
 from crawler.cli.actions.domains.domains import change_settings, changed_settings
 from crawler.cli.actions.domains.register import register_all
 from crawler.cli.actions.domains.rules import change_rules, shown_rule, with_rule
 from crawler.cli.settings_options import BY_NAME, SettingsPatch, option_of, typed_value
-from crawler.cli.values import counted
-from crawler.cli.waiting import format_wait
 from crawler.core.domain import Domain
 from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput, StackFailed
+from crawler.format.values import format_count
 from crawler.server.ui.pieces import PickWay, PieceAsked, rule_of
 from crawler.store import domains
 from crawler.store.database import Database
@@ -97,7 +97,7 @@ async def refresh(db: Database, domain: Domain, prefix: str) -> Outcome:
     """Have the pages under a prefix looked at now. Raises BadInput."""
     asked = await ask_for_refresh(db, domain, prefix, at=None)
     seen_at = await _started(asked)
-    what = f"{counted(asked.pages, 'page')} under {asked.prefix} {'is' if asked.pages == 1 else 'are'} due now"
+    what = f"{format_count(asked.pages, 'page')} under {asked.prefix} {'is' if asked.pages == 1 else 'are'} due now"
     then = f"no worker is running: {command_for(asked)}, or recrawl up"
     if asked.wait is not None and asked.wait.reason.is_obstacle:
         then = f"they wait: {domain.authority} {format_wait(asked.wait, domain, now=datetime.now(UTC))}"

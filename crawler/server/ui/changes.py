@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.cli.change_kinds import NEWS
 from crawler.core.domain import Domain
 from crawler.errors import BadInput
+from crawler.format.kinds import NEWS
 from crawler.register import domain_named
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from crawler.app.status import domain_wait
 from crawler.cli.actions.domains.domains import shown_opening
 from crawler.cli.actions.domains.lists import shown_lists
 from crawler.cli.actions.domains.rules import shown_rule
 from crawler.cli.actions.domains.trust import shown_standings
 from crawler.cli.settings_options import facts_of, option_of
-from crawler.cli.values import shown_share, shown_span
-from crawler.cli.waiting import domain_wait
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import SETTINGS
 from crawler.core.http import TrafficHour
 from crawler.core.setting import Kind
 from crawler.core.visit import CountedAs
+from crawler.format.values import format_share, format_span
 from crawler.planner import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.server.at_once import at_once
 from crawler.server.ui.home import DomainCard
@@ -109,7 +109,7 @@ async def domain_facts(
     weighed = tuple(weighing.result())
     return DomainFacts(
         card=card,
-        waits=await domain_wait(db, domain, at=now),
+        waits=await domain_wait(db, domain, settings(), at=now),
         opening=shown_opening(domain, at=now),
         worries=worries_of(weighed),
         weighed=weighed,
@@ -166,7 +166,7 @@ def worry_plot(facts: DomainFacts, links: Addresses) -> Plot:
         Dot(
             page.importance,
             100 * (1 - page.freshness),
-            tells=f"{page.url}: importance {page.importance:.2f}, {shown_share(1 - page.freshness)} likely stale",
+            tells=f"{page.url}: importance {page.importance:.2f}, {format_share(1 - page.freshness)} likely stale",
             href=links.page(page.url),
         )
         for page in reversed(facts.weighed)
@@ -190,7 +190,7 @@ def budget_plot(found: Forecast) -> Plot:
         Dot(
             step.budget,
             100 * step.plan.expected.freshness,
-            tells=f"{step.budget:,.0f} requests a day: {shown_share(step.plan.expected.freshness)} fresh",
+            tells=f"{step.budget:,.0f} requests a day: {format_share(step.plan.expected.freshness)} fresh",
         )
         for step in found.steps
         if step.budget > 0
@@ -269,8 +269,8 @@ def step_rows(found: Forecast) -> list[tuple[str, ForecastStep, str, str]]:
         (
             "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
             step,
-            shown_span(timedelta(days=step.plan.expected.age_days)),
-            shown_span(timedelta(days=step.plan.longest_days)),
+            format_span(timedelta(days=step.plan.expected.age_days)),
+            format_span(timedelta(days=step.plan.longest_days)),
         )
         for step in found.steps
     ]

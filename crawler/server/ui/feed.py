@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 
-from crawler.cli.change_kinds import NEWS, kinds_named
+from crawler.format.kinds import NEWS, parse_kinds
 from crawler.notify import AtomScope, atom_feed
 from crawler.register import domain_named, url_prefix
 from crawler.runtime.keys.feeds import FeedWanted
@@ -35,7 +35,7 @@ async def feed_document(db: Database, wanted: FeedWanted, *, address: str, origi
     """The newest changes of a feed. address: its own.  origin: of the pages, for links. Raises BadInput."""
     domain = await domain_named(db, wanted.domain) if wanted.domain else None
     prefix = url_prefix(domain, wanted.prefix) if domain is not None and wanted.prefix else wanted.prefix
-    kinds = kinds_named(wanted.kinds) if wanted.kinds else NEWS
+    kinds = parse_kinds(wanted.kinds) if wanted.kinds else NEWS
     await report.stamp_feed(db, at=at)
     only = ChangeFilter(domain_id=domain.id if domain is not None else None, prefix=prefix, kinds=kinds)
     items = await report.newest_changes(db, only, most=MOST_ENTRIES, blocks=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from crawler.app.status import page_wait
 from crawler.cli.actions.explain.signals import chance_now, shown_signals
 from crawler.cli.actions.explain.why import (
     defaults_in_use,
@@ -13,14 +14,14 @@ from crawler.cli.actions.explain.why import (
     why_untracked,
     worth_now,
 )
-from crawler.cli.reasons import RENDERING
-from crawler.cli.waiting import page_wait
 from crawler.core.change import PageDiff
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.core.visit import State
 from crawler.engine import ParserPool, diff_versions
+from crawler.format.reasons import RENDERING_WORDS
 from crawler.register import url_of
+from crawler.settings import settings
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import Explanation, PageVersion, VersionContent
@@ -96,8 +97,8 @@ async def url_facts(
         belief=why_belief(page, known.prior_source),
         refused=why_refused(url, domain, known.robots) if page.state is not State.REFUSED else "",
         signals=shown_signals(page, known) if page.version else "",
-        scripts=RENDERING.get(look.rendering, look.rendering) if look is not None else "",
-        waits=await page_wait(db, domain, at=known.at),
+        scripts=RENDERING_WORDS.get(look.rendering, look.rendering) if look is not None else "",
+        waits=await page_wait(db, domain, settings(), at=known.at),
         fresh=chance_now(page, known) if is_dated and page.freshness else page.freshness,
         worth=worth_now(domain, known, page),
         versions=tuple(shown),

@@ -11,15 +11,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from crawler import __version__
-from crawler.cli.reasons import HTTP, in_words
-from crawler.cli.values import counted, shown_bytes, shown_rate, shown_share, shown_span
 from crawler.core.change import Change, ExplainedBlock
 from crawler.core.http import Url, path_and_query
 from crawler.core.visit import NEVER
+from crawler.format.reasons import HTTP_PREFIX, format_reason
+from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span
 from crawler.server.ui.links import outside
 from crawler.server.ui.plots import NARROW, drawn
 from crawler.store.report import PageLine
-from crawler.times import shown_instant
+from crawler.times import format_instant
 
 STYLE = Path(__file__).with_name("static") / "style.css"
 LONGEST_TEXT = 20_000  # characters of a stranger's text on a page
@@ -40,14 +40,14 @@ def apart(at: datetime, now: datetime) -> str:
     """How long ago or ahead an instant is, in words."""
     if abs(at - now) < timedelta(minutes=1):
         return "now"
-    return f"in {shown_span(at - now)}" if at > now else f"{shown_span(at - now)} ago"
+    return f"in {format_span(at - now)}" if at > now else f"{format_span(at - now)} ago"
 
 
 def when(at: datetime | None, now: datetime) -> Markup:
     """An instant as the time that has passed since, or is left until then, with the instant itself to be read."""
     if at is None:
         return Markup("never")
-    exact = shown_instant(at)
+    exact = format_instant(at)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, apart(at, now))
 
 
@@ -55,15 +55,15 @@ def due(at: datetime | None, now: datetime) -> Markup:
     """When something is next: how long until then, or for how long it has been due."""
     if at is None or at >= NEVER:
         return Markup("never")
-    words = f"in {shown_span(at - now)}" if at > now else f"due for {shown_span(now - at)}"
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), shown_instant(at), words)
+    words = f"in {format_span(at - now)}" if at > now else f"due for {format_span(now - at)}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), format_instant(at), words)
 
 
 def exactly(at: datetime | None) -> Markup:
     """An instant to the minute, in the machine's time zone."""
     if at is None:
         return Markup("never")
-    return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), shown_instant(at))
+    return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), format_instant(at))
 
 
 def short_url(url: Url) -> str:
@@ -100,10 +100,10 @@ def found_by_look(change: Change) -> str:
 
 def why_grouped(page: PageLine) -> str:
     """Why a page stands in its group, in a few words."""
-    why = in_words(page.reason) if page.reason else ""
-    is_told = page.reason.startswith(HTTP)  # the reason is the status
+    why = format_reason(page.reason) if page.reason else ""
+    is_told = page.reason.startswith(HTTP_PREFIX)  # the reason is the status
     status = f"status {page.status}" if page.status and page.status >= 400 and not is_told else ""
-    times = f"{counted(page.failures, 'look')} in a row" if page.failures > 1 else ""
+    times = f"{format_count(page.failures, 'look')} in a row" if page.failures > 1 else ""
     return ", ".join(filter(None, (why, status, times)))
 
 
@@ -134,10 +134,10 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "in_words": in_words,
+        "in_words": format_reason,
         "apart": apart,
-        "bytes": shown_bytes,
-        "counted": counted,
+        "bytes": format_bytes,
+        "counted": format_count,
         "drawn": drawn,
         "due": due,
         "exactly": exactly,
@@ -145,11 +145,11 @@ def environment() -> Environment:
         "harmless": harmless,
         "outside": outside,
         "paragraphs": paragraphs,
-        "rate": shown_rate,
+        "rate": format_rate,
         "sentence": sentence,
-        "share": shown_share,
+        "share": format_share,
         "short_url": short_url,
-        "span": shown_span,
+        "span": format_span,
         "style_hash": style_hash,
         "trusted": Markup,  # the style sheet alone, which is ours
         "when": when,

@@ -29,32 +29,3 @@ from crawler.store.claim.held import (
     write_hold,
 )
 from crawler.store.claim.leases import AWAKE, DUE, claim, move, next_turn, slotted
-
-__all__ = [
-    "AWAKE",
-    "DUE",
-    "NOTHING_LEFT_OVER",
-    "WITH_SHARED",
-    "Grant",
-    "LeaseEnd",
-    "announce_delay",
-    "charge",
-    "charge_shared_budget",
-    "claim",
-    "debit",
-    "fence",
-    "hold",
-    "keep_slots",
-    "ledger_from",
-    "ledger_values",
-    "left_of_shared_budget",
-    "move",
-    "next_turn",
-    "release",
-    "renew",
-    "save_robots",
-    "settle_shared_budget",
-    "shared_values",
-    "slotted",
-    "write_hold",
-]

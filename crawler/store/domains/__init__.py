@@ -31,33 +31,3 @@ from crawler.store.domains.domains import (
 from crawler.store.domains.kind_priors import kind_prior, write_kind_priors
 from crawler.store.domains.rules import pages_by_pattern
 from crawler.store.domains.signals import post_signals, signal
-
-__all__ = [
-    "CLOCK_SKEW",
-    "COLUMNS",
-    "Listed",
-    "change",
-    "domain_from",
-    "every",
-    "expire_leases",
-    "find",
-    "keep_robots",
-    "kind_prior",
-    "named_after",
-    "names",
-    "pages_by_pattern",
-    "post_reprice",
-    "post_signals",
-    "probed",
-    "refresh",
-    "register",
-    "registered_already",
-    "remove",
-    "seed",
-    "set_paused",
-    "signal",
-    "status_of",
-    "wake",
-    "with_waiting_pages",
-    "write_kind_priors",
-]

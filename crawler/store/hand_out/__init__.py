@@ -9,5 +9,3 @@ from crawler.store.hand_out.hand_out import hand_out, preview
 from crawler.store.hand_out.repricing import reprice, reweigh
 from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import keys_in
-
-__all__ = ["ScoringContext", "hand_out", "keys_in", "preview", "reprice", "reweigh", "scoring_context"]

@@ -11,25 +11,3 @@ from crawler.store.learned.renders import put_renders
 from crawler.store.learned.soft_errors import learnt_of, put_soft_errors
 from crawler.store.learned.sources import count_heard, learn_of_sources, source_named, sources_of
 from crawler.store.learned.trust import TrustRow, Trusts, count_revisits, learn_of, trust_rows, trusts_of
-
-__all__ = [
-    "GROUPS",
-    "TrustRow",
-    "Trusts",
-    "count_heard",
-    "count_revisits",
-    "groups_of",
-    "learn_of",
-    "learn_of_sources",
-    "learnt_of",
-    "mask_of",
-    "novelty_memory_of",
-    "put_mask",
-    "put_novelty_memory",
-    "put_renders",
-    "put_soft_errors",
-    "source_named",
-    "sources_of",
-    "trust_rows",
-    "trusts_of",
-]

@@ -9,20 +9,3 @@ from crawler.store.plan.activity import learn_activity
 from crawler.store.plan.audits import Audited, Calibration, calibrate, calibration, domains_to_audit, draw, requests_of
 from crawler.store.plan.plans import PlanInput, PlanRow, flows_between, plan_inputs, write_plan
 from crawler.store.plan.samples import sample_domain
-
-__all__ = [
-    "Audited",
-    "Calibration",
-    "PlanInput",
-    "PlanRow",
-    "calibrate",
-    "calibration",
-    "domains_to_audit",
-    "draw",
-    "flows_between",
-    "learn_activity",
-    "plan_inputs",
-    "requests_of",
-    "sample_domain",
-    "write_plan",
-]

@@ -12,19 +12,3 @@ from crawler.store.record.moves import judge_moves
 from crawler.store.record.record import Batch, record, request_renders
 from crawler.store.record.reset_clock import reset_clock
 from crawler.store.record.shared_schedules import propose
-
-__all__ = [
-    "Batch",
-    "ChunkNews",
-    "ListChunk",
-    "StoredBody",
-    "admit_listed",
-    "body_of",
-    "drain",
-    "judge_moves",
-    "propose",
-    "record",
-    "request_renders",
-    "reset_clock",
-    "stored_body",
-]

@@ -9,8 +9,8 @@ from crawler.cli.charts.show import show_charts
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
 from crawler.cli.progress import Runs
-from crawler.cli.values import shown_share
 from crawler.errors import BadInput
+from crawler.format.values import format_share
 from labs.experiments.comparison import ComparisonRow, Job, Made, Mean, WorldSource, compare
 from labs.experiments.policies.named import AMOUNTS, EVERY, INFORMED, OPTIMUM, OURS, POLICIES, SWITCHED
 from labs.experiments.worlds.populations import POPULATIONS
@@ -102,7 +102,7 @@ def show_rows(rows: Sequence[ComparisonRow]) -> None:
             (row for row in rows if (row.world, row.share) == (world, share)), key=lambda row: -row.ratio.mean
         )
         story = f" ({POPULATIONS[world].story})" if world in POPULATIONS else ""
-        say(f"\n{world}{story}; requests for {shown_share(share)} of the pages a day\n")
+        say(f"\n{world}{story}; requests for {format_share(share)} of the pages a day\n")
         show(["policy", *NUMBERS], [_cells(row) for row in here], right=NUMBERS)
         for sentence in verdict(here):
             say(sentence)
@@ -118,8 +118,8 @@ def _cells(row: ComparisonRow) -> tuple[str, ...]:
         shown_mean(row.divergence, 4),
         f"{row.age_days.mean:.1f} d",
         f"{row.requests_per_day.mean:.1f}",
-        shown_share(row.wasted.mean),
-        shown_share(row.used.mean),
+        format_share(row.wasted.mean),
+        format_share(row.used.mean),
         f"{row.calibration.mean:.3f}{decile}" if row.calibration else "",
     )
 

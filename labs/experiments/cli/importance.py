@@ -8,7 +8,7 @@ from crawler.cli.charts.show import show_plots, write_figures
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json
 from crawler.cli.progress import Visits
-from crawler.cli.values import shown_share
+from crawler.format.values import format_share
 from labs.experiments import nutch, trials
 from labs.experiments.cli import curves
 from labs.experiments.cli.shown import (
@@ -85,7 +85,7 @@ def opic(subject: Subject, asked: OpicRequest, *, figures: Path | None, as_json:
         print_json(document | measured)
     else:
         show_graph(
-            subject, graph, ("Window", str(policy)), ("Reserve", f"{shown_share(asked.reserve_share)} of a visit")
+            subject, graph, ("Window", str(policy)), ("Reserve", f"{format_share(asked.reserve_share)} of a visit")
         )
         show_curves(lines)
         if compared:
@@ -154,7 +154,7 @@ def discovery(
             subject,
             graph,
             ("Fetched", f"{most:,} pages, {batch} at a time"),
-            ("In the best pages of all", shown_share(best)),
+            ("In the best pages of all", format_share(best)),
         )
         show_coverages(coverages)
         show_plots(charts)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
-from crawler.cli.values import shown_share
+from crawler.format.values import format_share
 from labs.experiments.kinds import MEDIAN_RATES, KindRow, Start, Trial, kinds_compared
 
 SHARES = (0.03, 0.1)
@@ -27,7 +27,7 @@ def first_month(trial: Trial, shares: Sequence[float], *, seeds: int, as_json: b
     for share in dict.fromkeys(row.share for row in rows):
         here = [row for row in rows if row.share == share]
         best = next(row for row in here if row.start is Start.OPTIMUM)
-        say(f"\nRequests for {shown_share(share)} of the pages a day\n")
+        say(f"\nRequests for {format_share(share)} of the pages a day\n")
         show(["pages begin", *NUMBERS], [_row(row, best) for row in here], right=NUMBERS)
     return DONE
 
@@ -37,6 +37,6 @@ def _row(row: KindRow, best: KindRow) -> tuple[str, ...]:
         BEGINS[row.start],
         f"{row.freshness.mean:.4f} ± {row.freshness.error:.4f}",
         "" if row.start is Start.NOTHING else f"{100 * row.gain.mean:+.2f} ± {100 * row.gain.error:.2f}",
-        shown_share(row.gain.mean / best.gain.mean),
-        shown_share(row.used.mean),
+        format_share(row.gain.mean / best.gain.mean),
+        format_share(row.used.mean),
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
-from crawler.cli.values import shown_share
+from crawler.format.values import format_share
 from labs.experiments.cli.compare import LabRequest, measured, shown_mean
 from labs.experiments.comparison import ComparisonRow, Mean, mean_of
 from labs.experiments.policies.named import OURS, SWITCHED, UNIFORM
@@ -36,7 +36,7 @@ def _lines(rows: Sequence[ComparisonRow]) -> list[tuple[str, ...]]:
     return [
         (
             world,
-            shown_share(share),
+            format_share(share),
             shown_mean(found[world, share, OURS].ratio, 4),
             *(_points(gain(found[world, share, OURS], found[world, share, other])) for other in OTHERS),
         )

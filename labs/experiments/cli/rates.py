@@ -7,7 +7,7 @@ from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import show_charts
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
-from crawler.cli.values import shown_share
+from crawler.format.values import format_share
 from labs.experiments import dai, estimator
 from labs.experiments.dai import Timing, Track
 from labs.experiments.estimator import Gaps, PointBias, PriorFit
@@ -40,8 +40,8 @@ def _show_tracks(timing: str, tracks: Sequence[Track], looks: int) -> None:
                 f"{track.period_days:g} d",
                 f"{track.mean_days[after - 1]:.1f} d",
                 f"{track.median_days[after - 1]:.1f} d",
-                shown_share(track.redundant),
-                shown_share(track.fresh),
+                format_share(track.redundant),
+                format_share(track.fresh),
                 f"{track.looks_per_day:.3f}",
             )
             for track in tracks
@@ -57,10 +57,10 @@ def _show_tracks(timing: str, tracks: Sequence[Track], looks: int) -> None:
         [
             (
                 each.rule,
-                shown_share(each.fresh),
+                format_share(each.fresh),
                 f"{each.looks_per_day:.3f}",
                 f"{each.redundant_per_day:.3f}",
-                shown_share(1 - each.redundant_per_day / max(fixed.redundant_per_day, 1e-9)),
+                format_share(1 - each.redundant_per_day / max(fixed.redundant_per_day, 1e-9)),
             )
             for each in sums
         ],
@@ -129,7 +129,7 @@ def _show_fits(fits: Sequence[PriorFit]) -> None:
     say("\nBeliefs of pages whose rates come from the prior\n")
     show(
         numbers,
-        [(f"{fit.shape:g}", str(fit.looks), f"{fit.bias:+.1%}", shown_share(fit.covered)) for fit in fits],
+        [(f"{fit.shape:g}", str(fit.looks), f"{fit.bias:+.1%}", format_share(fit.covered)) for fit in fits],
         right=numbers,
     )
     say("\nThe true rate should lie within the interval of nine tenths 90 % of the time.")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from crawler.cli.output import say, show, show_facts
-from crawler.cli.values import shown_share
+from crawler.format.values import format_share
 from labs.experiments.cli.subject import Subject
 from labs.experiments.discovery import Coverage
 from labs.experiments.fixpoint import Errors
@@ -18,7 +18,7 @@ ERROR_COLUMNS = ("error, all", "error, top tenth", "Spearman")
 
 def shown_errors(errors: Errors) -> tuple[str, str, str]:
     """For a row of ERROR_COLUMNS."""
-    return shown_share(errors.every), shown_share(errors.top), f"{errors.spearman:.4f}"
+    return format_share(errors.every), format_share(errors.top), f"{errors.spearman:.4f}"
 
 
 def about(subject: Subject, graph: Graph) -> dict[str, object]:
@@ -41,7 +41,7 @@ def show_curves(curves: Sequence[Curve]) -> None:
             curve.label,
             f"{end.visits:.0f}",
             f"{end.windows:.1f}",
-            shown_share(end.error_factor),
+            format_share(end.error_factor),
             *shown_errors(end.errors),
         )
         for curve, end in ends
@@ -65,9 +65,9 @@ def show_beside(compared: Sequence[Beside]) -> None:
 def show_interpolation(followed: Interpolation) -> None:
     """What two numbers a page told of a window."""
     end = followed.moments[-1]
-    worst, left = shown_share(followed.at_worst), shown_share(end.apart)
+    worst, left = format_share(followed.at_worst), format_share(end.apart)
     facts = [
-        ("Interpolation beside the exact window", f"{shown_share(followed.at_rest)} apart at rest, mean of all pages"),
+        ("Interpolation beside the exact window", f"{format_share(followed.at_rest)} apart at rest, mean of all pages"),
         (
             "A tenth of the links replaced",
             f"{worst} at worst, {left} at the end",
@@ -81,25 +81,25 @@ def show_interpolation(followed: Interpolation) -> None:
 def show_standings(standings: Sequence[Ranking]) -> None:
     """How each window did at each rate of change."""
     columns = ["pages that change in a pass", "window", "numbers a page", *ERROR_COLUMNS]
-    rows = [(shown_share(s.rate), s.policy, f"{s.numbers:.1f}", *shown_errors(s.errors)) for s in standings]
+    rows = [(format_share(s.rate), s.policy, f"{s.numbers:.1f}", *shown_errors(s.errors)) for s in standings]
     show(columns, rows, right=set(columns) - {"window"})
 
 
 def show_coverages(coverages: Sequence[Coverage]) -> None:
     """How much each way had found at three moments."""
     columns = ("after a quarter", "after half", "at the limit")
-    rows = [(c.way.value, *(shown_share(c.after(part)) for part in (0.25, 0.5, 1.0))) for c in coverages]
+    rows = [(c.way.value, *(format_share(c.after(part)) for part in (0.25, 0.5, 1.0))) for c in coverages]
     show(["way", *columns], rows, right=columns)
 
 
 def show_reaction(reacted: Reaction) -> None:
     """How the error came back."""
     back, first = reacted.windows_until_back, reacted.points[0]
-    at_once = f"error {shown_share(reacted.before.every)} before, {shown_share(first.errors.every)} at once"
+    at_once = f"error {format_share(reacted.before.every)} before, {format_share(first.errors.every)} at once"
     facts = [
         ("A tenth of the links replaced", at_once),
-        ("Left of the jump after one window", shown_share(reacted.left_after(1.0))),
-        ("Left after two", shown_share(reacted.left_after(2.0))),
+        ("Left of the jump after one window", format_share(reacted.left_after(1.0))),
+        ("Left after two", format_share(reacted.left_after(2.0))),
         ("As good as if nothing had been", f"after {back:.1f} windows" if back is not None else "not yet"),
     ]
     say("")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
-from crawler.cli.values import shown_share
+from crawler.format.values import format_share
 from labs.experiments.signals import SignalTrial, VoiceRow, voices_compared
 from labs.experiments.worlds.told import Manner
 
@@ -18,7 +18,7 @@ def signals(trial: SignalTrial, shares: Sequence[float], *, seeds: int, as_json:
         print_json({"rows": rows})
         return DONE
     for share in dict.fromkeys(row.share for row in rows):
-        say(f"\nRequests for {shown_share(share)} of {trial.pages} pages a day\n")
+        say(f"\nRequests for {format_share(share)} of {trial.pages} pages a day\n")
         show(["a source that", *NUMBERS], [_row(row) for row in rows if row.share == share], right=NUMBERS)
     return DONE
 
@@ -33,6 +33,6 @@ def _row(row: VoiceRow) -> tuple[str, ...]:
         f"{100 * row.gain.mean:+.2f} ± {100 * row.gain.error:.2f}",
         f"{100 * row.worst:+.2f}",
         f"{row.ratio.mean:.3f}",
-        shown_share(row.used.mean),
+        format_share(row.used.mean),
         f"{row.calibration.mean:+.3f}",
     )

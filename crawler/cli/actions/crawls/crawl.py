@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app import Wait, WaitReason, waiting_domains, why_not_now
+from crawler.app.status import format_wait
 from crawler.cli.actions.crawls.dead_leases import free_dead_leases
 from crawler.cli.actions.crawls.outcome import CrawlOutcome, print_result
 from crawler.cli.actions.domains.register import ask_and_register, charge_request
@@ -16,8 +17,6 @@ from crawler.cli.output import err, remark
 from crawler.cli.progress import CrawlProgress
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch
-from crawler.cli.values import counted, shown_instant
-from crawler.cli.waiting import format_wait
 from crawler.clock import Clock
 from crawler.core.budget import opening
 from crawler.core.domain import Domain
@@ -32,6 +31,7 @@ from crawler.engine import (
     settle_memory,
 )
 from crawler.errors import BadInput
+from crawler.format.values import format_count, format_instant
 from crawler.plugins import load, require_policy
 from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.runtime.secrets import secrets_of
@@ -47,7 +47,7 @@ EXPECTED = {
     WaitReason.SHARED_BUDGET_SPENT,
     WaitReason.OUTSIDE_HOURS,
 }
-MOST_COUNTED = 100  # domains whose work is counted for the progress bar
+MOST_COUNTED = 100  # domains whose work is format_count for the progress bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def crawl(request: CrawlRequest, *, as_json: bool) -> int:
         for domain in wanted or ():
             require_policy(domain.settings.revisit, used.plugins)
         if request.at is not None and request.at > datetime.now(UTC) + NEARLY_NOW:
-            then = shown_instant(request.at)
+            then = format_instant(request.at)
             remark(f"recrawl: what is read now counts as read at {then}; until then, go on with --at")
         shift = await _walk(
             db, wanted, request=request, clock=clock, used=used, interrupts=interrupts, answered=answered
@@ -121,7 +121,7 @@ async def _tell(db: Database, clock: Clock, *, stop: asyncio.Event) -> None:
 
     told = await notify_run.deliver_found(db, clock, stop=stop)
     if told.messages:
-        remark(f"Told: {counted(told.changes, 'change')} in {counted(told.messages, 'message')}")
+        remark(f"Told: {format_count(told.changes, 'change')} in {format_count(told.messages, 'message')}")
     notify_run.tell_failures(told)
 
 
@@ -193,10 +193,10 @@ async def _walk(
 
 async def _looks_due(db: Database, wanted: Sequence[Domain] | None, *, at: datetime) -> int | None:
     """Looks that wait in these domains, or in all; None where counting them would take long."""
-    counted = [each.domain for each in await domains.every(db)] if wanted is None else wanted
-    if len(counted) > MOST_COUNTED:
+    format_count = [each.domain for each in await domains.every(db)] if wanted is None else wanted
+    if len(format_count) > MOST_COUNTED:
         return None
-    loads = [await report.workload(db, domain, at=at) for domain in counted]
+    loads = [await report.workload(db, domain, at=at) for domain in format_count]
     return sum(load.looks for load in loads)
 
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 from crawler.cli.output import print_json, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted
 from crawler.core.domain import Domain
 from crawler.core.freshness import SOURCE_NAME, ChangeSignal
 from crawler.core.http import Authority, Url, authority_of
 from crawler.errors import BadInput
+from crawler.format.values import format_count
 from crawler.register import scope_of, url_of
 from crawler.store import domains
 from crawler.store.database import Database
@@ -46,9 +46,9 @@ def hint(texts: Sequence[str], *, source: str, at: datetime | None, as_json: boo
         print_json({"source": source, "at": now, "taken": found.taken, "refused": found.refused})
         return total
     for authority, many in found.taken.items():
-        say(f"{authority}: {counted(many, 'hint')} of {source} will be weighed by the next crawl")
+        say(f"{authority}: {format_count(many, 'hint')} of {source} will be weighed by the next crawl")
     for reason, many in found.refused.items():
-        say(f"{counted(many, 'hint')} refused: {reason.replace('_', ' ')}")
+        say(f"{format_count(many, 'hint')} refused: {reason.replace('_', ' ')}")
     return total
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawler.cli.output import print_json, remark, say, show, show_facts
-from crawler.cli.reasons import NAMED, in_words
-from crawler.cli.values import counted, shown_bytes, shown_when
 from crawler.core.change import Change
 from crawler.core.http import Url
 from crawler.engine import BAD_PATTERN, CrawlStats, ShiftResult
+from crawler.format.reasons import HEADINGS, format_reason
+from crawler.format.values import format_bytes, format_count, format_when
 
 MOST_NAMED = 10  # pages of each kind
 NO_BROWSER = "no browser was found; `apt-get install chromium-headless-shell` brings one (docs/rendering.md)"
@@ -58,7 +58,7 @@ def print_result(outcome: CrawlOutcome, *, as_json: bool) -> None:
                     str(stats.changes[Change.FIRST]),
                     str(stats.changes[Change.GONE]),
                     str(stats.failed),
-                    shown_bytes(stats.received_bytes),
+                    format_bytes(stats.received_bytes),
                 )
                 for domain, stats in sorted(outcome.shift.by_domain.items())
             ],
@@ -68,7 +68,7 @@ def print_result(outcome: CrawlOutcome, *, as_json: bool) -> None:
         say(line)
     _say_idle(outcome)
     if outcome.next_due_at is not None and outcome.next_due_at > outcome.at:
-        say(f"\nNext due: {shown_when(outcome.next_due_at, now=outcome.at)}")
+        say(f"\nNext due: {format_when(outcome.next_due_at, now=outcome.at)}")
     if outcome.shift.stats.changes[Change.CHANGED]:
         remark("Next: recrawl changes shows what changed in them, word by word")
 
@@ -80,9 +80,9 @@ def _say_idle(outcome: CrawlOutcome) -> None:
 
 
 def named_pages(stats: CrawlStats) -> list[str]:
-    """The pages that people want to hear of, under what was found of them; first looks are only counted."""
+    """The pages that people want to hear of, under what was found of them; first looks are only format_count."""
     lines = []
-    for change, heading in NAMED.items():
+    for change, heading in HEADINGS.items():
         pages = stats.pages[change][:MOST_NAMED]
         if not pages:
             continue
@@ -96,7 +96,7 @@ def named_pages(stats: CrawlStats) -> list[str]:
 
 
 def _shown_reason(reason: str) -> str:
-    return f"  ({in_words(reason)})" if reason else ""
+    return f"  ({format_reason(reason)})" if reason else ""
 
 
 def facts(stats: CrawlStats) -> list[tuple[str, str]]:
@@ -110,7 +110,7 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
     seconds = stats.elapsed.total_seconds()
     pace = f" ({stats.looks / seconds:.1f} pages a second)" if seconds >= 1 and stats.looks else ""
     return [
-        ("Looked at", counted(stats.looks, "page")),
+        ("Looked at", format_count(stats.looks, "page")),
         ("First seen", _explained(changes[Change.FIRST], "fetched for the first time")),
         ("Same", f"{unchanged}{not_modified}{cosmetic}"),
         ("Changed", str(changes[Change.CHANGED])),
@@ -119,17 +119,17 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Moved", str(changes[Change.MOVED] or "")),
         ("Back", str(changes[Change.BACK] or "")),
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
-        ("Left alone", f"{counted(outages, 'domain')} ({_shown_reasons(stats.outages)})" if outages else ""),
+        ("Left alone", f"{format_count(outages, 'domain')} ({_shown_reasons(stats.outages)})" if outages else ""),
         (
             "Not asked for",
-            f"{counted(stats.refused, 'page')}, by robots.txt or its user's wish" if stats.refused else "",
+            f"{format_count(stats.refused, 'page')}, by robots.txt or its user's wish" if stats.refused else "",
         ),
-        ("Rendered", f"{counted(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
-        ("Not rendered", f"{counted(stats.browserless, 'page')}: {NO_BROWSER}" if stats.browserless else ""),
-        ("Sitemap, feed", f"none at {counted(stats.absent_lists, 'usual place')}" if stats.absent_lists else ""),
+        ("Rendered", f"{format_count(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
+        ("Not rendered", f"{format_count(stats.browserless, 'page')}: {NO_BROWSER}" if stats.browserless else ""),
+        ("Sitemap, feed", f"none at {format_count(stats.absent_lists, 'usual place')}" if stats.absent_lists else ""),
         ("New URLs found", _explained(stats.new, "linked or listed, not known before")),
-        ("Received", f"{shown_bytes(stats.received_bytes)} by {counted(stats.requests, 'request')}"),
-        ("Traffic saved", shown_bytes(stats.saved_bytes)),
+        ("Received", f"{format_bytes(stats.received_bytes)} by {format_count(stats.requests, 'request')}"),
+        ("Traffic saved", format_bytes(stats.saved_bytes)),
         ("Seconds", f"{seconds:.1f}{pace}"),
     ]
 
@@ -139,13 +139,15 @@ def _explained(count: int, means: str) -> str:
 
 
 def _shown_reasons(reasons: Counter[str]) -> str:
-    return ", ".join(f"{in_words(reason) or 'no good answer'}: {count}" for reason, count in reasons.most_common(8))
+    return ", ".join(
+        f"{format_reason(reason) or 'no good answer'}: {count}" for reason, count in reasons.most_common(8)
+    )
 
 
 def _complain(outcome: CrawlOutcome) -> None:
     for domain, hold in outcome.shift.holds.items():
-        until = shown_when(hold.until, now=outcome.at)
-        why = in_words(hold.reason)
+        until = format_when(hold.until, now=outcome.at)
+        why = format_reason(hold.reason)
         if hold.reason == BAD_PATTERN:
             why = f"a pattern of its settings is not used any more: recrawl domains show {domain} says which, and why"
         remark(f"recrawl: {domain} is suspended until {until}: {why}")
@@ -156,7 +158,7 @@ def _complain(outcome: CrawlOutcome) -> None:
     for domain in sorted(set(outcome.shift.lost)):
         remark(f"recrawl: {domain} was taken over by another worker; what was recorded before is kept")
     if outcome.signal is not None:
-        left = "" if outcome.left is None else f", {counted(outcome.left, 'page')} left"
+        left = "" if outcome.left is None else f", {format_count(outcome.left, 'page')} left"
         remark(f"recrawl: stopped{left}; all that was looked at is recorded, and the same command goes on from here")
     for domain in sorted(outcome.problems):
         remark(f"recrawl: {domain} {outcome.idle[domain]}")

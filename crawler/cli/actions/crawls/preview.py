@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app import Wait, WaitReason, why_not_now
+from crawler.app.status import format_wait
 from crawler.cli.actions.crawls.crawl import CrawlRequest, require_names
 from crawler.cli.actions.domains.register import settings_of
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_bytes, shown_instant, shown_span
-from crawler.cli.waiting import format_wait
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import Url, authority_of, path_and_query
 from crawler.core.visit import State, Target
+from crawler.format.values import format_bytes, format_count, format_instant, format_span
 from crawler.plugins import defaults_with, load
 from crawler.register import require_not_before_last_visit, scope_of, url_of
 from crawler.settings import settings
@@ -148,15 +148,21 @@ def _show(plan: CrawlPreview, *, at: datetime) -> None:
     not_now = format_wait(plan.wait, plan.domain, now=at)
     show_facts(
         [
-            (plan.domain.authority, not_now or f"{counted(plan.requests, 'request')}{ON_TOP if plan.requests else ''}"),
+            (
+                plan.domain.authority,
+                not_now or f"{format_count(plan.requests, 'request')}{ON_TOP if plan.requests else ''}",
+            ),
             ("First", "\n".join(f"{url}, since you name it" for url in plan.named)),
             ("New pages", str(load.new)),
-            ("Sitemaps", f"looked for at {counted(load.unread_lists, 'usual place')}" if load.unread_lists else ""),
+            (
+                "Sitemaps",
+                f"looked for at {format_count(load.unread_lists, 'usual place')}" if load.unread_lists else "",
+            ),
             ("Due pages", f"{load.due} ({load.conditional} of them with validators)" if load.due else "0"),
-            ("Bytes at most", shown_bytes(plan.most_bytes)),
-            ("Time at least", shown_span(plan.least_time) if plan.least_time else ""),
-            ("Inbox", f"{load.inbox_rows} not applied yet: counted, not listed" if load.inbox_rows else ""),
-            ("Next due", shown_instant(plan.status.wake_at) if not plan.requests and plan.status.wake_at else ""),
+            ("Bytes at most", format_bytes(plan.most_bytes)),
+            ("Time at least", format_span(plan.least_time) if plan.least_time else ""),
+            ("Inbox", f"{load.inbox_rows} not applied yet: format_count, not listed" if load.inbox_rows else ""),
+            ("Next due", format_instant(plan.status.wake_at) if not plan.requests and plan.status.wake_at else ""),
         ]
     )
     if plan.first:
@@ -171,7 +177,7 @@ def _show(plan: CrawlPreview, *, at: datetime) -> None:
 def _why(target: Target) -> str:
     if target.state is State.NEW:
         return "never fetched"
-    return f"due, last seen {shown_instant(target.last_good_at)}"
+    return f"due, last seen {format_instant(target.last_good_at)}"
 
 
 def _request(target: Target) -> str:

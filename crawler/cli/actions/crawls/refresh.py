@@ -4,19 +4,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from crawler.app import Wait, why_not_now
+from crawler.app.status import format_wait
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_instant
-from crawler.cli.waiting import format_wait
 from crawler.core.domain import Domain
 from crawler.core.http import Url, path_and_query
+from crawler.format.values import format_count, format_instant
 from crawler.register import domain_named, require_not_before_last_visit, url_of, url_prefix
 from crawler.runtime.stack import running_stack
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.times import typed_instant
+from crawler.times import format_typed_instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ def refresh(text: str, *, prefix: str, at: datetime | None, as_json: bool) -> in
     if as_json:
         print_json({"domain": name, "prefix": asked.prefix, "pages": pages, "run": seen_at, "not_now": asked.wait})
         return DONE
-    say(f"{counted(pages, 'page')} under {asked.prefix} {'is' if pages == 1 else 'are'} due {_shown_when(at)}")
-    then = f" --at {typed_instant(at)}" if at is not None else ""
+    say(f"{format_count(pages, 'page')} under {asked.prefix} {'is' if pages == 1 else 'are'} due {_shown_when(at)}")
+    then = f" --at {format_typed_instant(at)}" if at is not None else ""
     if asked.wait is not None and asked.wait.reason.is_obstacle:
         say(f"They wait: {name} {format_wait(asked.wait, asked.domain, now=at or datetime.now(UTC))}")
     elif seen_at:
@@ -87,4 +87,4 @@ def _page_in(text: str) -> str:
 
 
 def _shown_when(at: datetime | None) -> str:
-    return "now" if at is None else f"at {shown_instant(at)}"
+    return "now" if at is None else f"at {format_instant(at)}"

@@ -15,10 +15,10 @@ from crawler.cli.exits import DONE
 from crawler.cli.output import out, print_json, remark
 from crawler.cli.progress import PagesWritten
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted
 from crawler.errors import BadInput, CrawlerError, CursorAhead
 from crawler.export import Exported, Format, What
 from crawler.export import export as write_pages
+from crawler.format.values import format_count
 from crawler.register import domain_named
 from crawler.store import report
 from crawler.store.database import Database
@@ -62,7 +62,7 @@ def export(asked: ExportAsked, *, as_json: bool) -> int:
         print_json({"domain": asked.domain, "pages": done.pages, "next": done.cursor})
     else:
         noun = "version" if asked.versions else "page"
-        remark(f"{counted(done.pages, noun)}; what changes from now on: {_next(asked, done)}")
+        remark(f"{format_count(done.pages, noun)}; what changes from now on: {_next(asked, done)}")
     return DONE
 
 

@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime
 
-from crawler.cli.change_kinds import kinds_named
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import shown_instant
 from crawler.cli.which_page import page_named
+from crawler.format.kinds import parse_kinds
+from crawler.format.values import format_instant
 from crawler.runtime.keys.feeds import FeedAddress, FeedWanted, address_named, addresses_of, revoke_address
 from crawler.runtime.keys.feeds import revoke_all_addresses as revoke_every
 from crawler.runtime.own_address import own_origins
@@ -20,7 +20,7 @@ LINKED = "what the pages link to"
 
 def feed(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> int:
     if kinds is not None:
-        kinds_named(kinds)
+        parse_kinds(kinds)
 
     async def work(db: Database, _: Interrupts) -> FeedWanted:
         if what is None:
@@ -49,7 +49,7 @@ def list_all(*, as_json: bool) -> int:
         show(
             ["name", "made", "feed"],
             [
-                (each.name, shown_instant(each.made_at), each.wanted.label if each.wanted is not None else LINKED)
+                (each.name, format_instant(each.made_at), each.wanted.label if each.wanted is not None else LINKED)
                 for each in found
             ],
         )

@@ -13,16 +13,16 @@ from crawler.cli.actions.delivery.notify_words import (
     remark_lacking,
     show_subscription,
 )
-from crawler.cli.change_kinds import NEWS, kinds_named
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_instant
 from crawler.core.alert import Condition, ConditionKind
 from crawler.core.domain import Domain
 from crawler.core.http import parse_reference, pattern_of, refusals_of
 from crawler.core.page import View
 from crawler.errors import BadInput
+from crawler.format.kinds import NEWS, parse_kinds
+from crawler.format.values import format_count, format_instant
 from crawler.notify import checked_target, headline, keys_of, sealed_text
 from crawler.register import domain_named
 from crawler.runtime.keys.entrance import command_seal
@@ -85,7 +85,7 @@ def _wish(asked: SubscriptionAsked, domain: Domain | None) -> SubscriptionWish:
         refused = refusals_of((asked.pattern,)) if asked.pattern is not None else ()
         wish = SubscriptionWish(
             target=target,
-            kinds=kinds_named(asked.kinds) if asked.kinds is not None else (OF_STANDING if condition else NEWS),
+            kinds=parse_kinds(asked.kinds) if asked.kinds is not None else (OF_STANDING if condition else NEWS),
             secret=_checked_secret(asked.secret) if asked.secret is not None else "",
             seal=command_seal(settings().home.resolve())(sealed) if sealed else "",
             allow_private=asked.allow_private,
@@ -169,8 +169,8 @@ def remove(number: int, *, as_json: bool) -> int:
 
 
 def _lost(found: Subscription) -> str:
-    waiting = f"{counted(found.waiting, 'change')} that waited" if found.waiting else ""
-    dead = f"{counted(found.dead, 'dead letter')}" if found.dead else ""
+    waiting = f"{format_count(found.waiting, 'change')} that waited" if found.waiting else ""
+    dead = f"{format_count(found.dead, 'dead letter')}" if found.dead else ""
     lost = " and ".join(filter(None, (waiting, dead)))
     return f", and {lost} with it" if lost else ""
 
@@ -191,7 +191,7 @@ def dead(number: int | None, *, as_json: bool) -> int:
             ["number", "subscription", "since", "tries", "changes", "what", "why"],
             [
                 (
-                    *(str(each.id), str(each.subscription_id), shown_instant(each.made_at), str(each.tries)),
+                    *(str(each.id), str(each.subscription_id), format_instant(each.made_at), str(each.tries)),
                     *(str(len(each.changes)), headline(each.changes), each.error),
                 )
                 for each in found
@@ -225,6 +225,6 @@ def _tell_many(many: int, ids: list[int] | None, *, as_json: bool, said: str) ->
     if as_json:
         print_json({"letters": many})
         return
-    say(f"{counted(many, 'dead letter')} {said}" if many else "No such dead letter")
+    say(f"{format_count(many, 'dead letter')} {said}" if many else "No such dead letter")
     if many and ids is not None and many < len(set(ids)):
         remark(f"{len(set(ids)) - many} of these numbers are no dead letters: recrawl notify dead")

@@ -10,9 +10,9 @@ from crawler.cli.actions.delivery.notify_words import facts, remark_lacking
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, print_json_line, remark, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_when
 from crawler.clock import Clock
 from crawler.errors import BadInput, StoreUnavailable, failure_in
+from crawler.format.values import format_count, format_when
 from crawler.notify import (
     Delivered,
     DeliveryContext,
@@ -74,8 +74,9 @@ def run(number: int | None, *, at: datetime | None, as_json: bool) -> int:
         tell_failures(done)
         for each in waiting:
             remark(
-                f"recrawl: subscription {each.subscription} waits until {shown_when(each.until, now=clock.now())}, "
-                f"{counted(each.changes, 'change')}: {each.why} (recrawl notify test {each.subscription} tries it now)"
+                f"recrawl: subscription {each.subscription} waits until {format_when(each.until, now=clock.now())}, "
+                f"{format_count(each.changes, 'change')}: {each.why}"
+                f" (recrawl notify test {each.subscription} tries it now)"
             )
     return PROBLEM if done.untold else DONE
 
@@ -142,7 +143,7 @@ def pause(number: int, *, as_json: bool) -> int:
     if as_json:
         print_json(facts(found))
     else:
-        waiting = f"; {counted(found.waiting, 'change')} waiting for that" if found.waiting else ""
+        waiting = f"; {format_count(found.waiting, 'change')} waiting for that" if found.waiting else ""
         say(f"Subscription {number} is paused{'' if is_new else ' already'}: recrawl notify resume {number}{waiting}")
     return DONE
 
@@ -158,8 +159,9 @@ def resume(number: int, *, missed: bool, as_json: bool) -> int:
         found = await numbered(db, number)
         if found.pause_position is not None and found.position < found.pause_position and not missed:
             raise BadInput(
-                f"subscription {number} stays paused: {counted(found.waiting, 'change')} wait, and not all that was"
-                f" found before it was paused is read yet. recrawl notify resume {number} --missed tells all of it"
+                f"subscription {number} stays paused: {format_count(found.waiting, 'change')} wait,"
+                f" and not all that was found before it was paused is read yet."
+                f" recrawl notify resume {number} --missed tells all of it"
             )
         was_paused = await subscriptions.resume(db, number, missed=missed, at=now)
         return was_paused, await numbered(db, number)
@@ -171,7 +173,7 @@ def resume(number: int, *, missed: bool, as_json: bool) -> int:
         say(f"Subscription {number} is not paused")
     else:
         since = "what was found while it was paused" if missed else "what is found from now on"
-        waiting = f" {counted(found.waiting, 'change')} that waited, and" if found.waiting else ""
+        waiting = f" {format_count(found.waiting, 'change')} that waited, and" if found.waiting else ""
         say(f"Subscription {number} goes on: it is told{waiting} {since}")
     return DONE
 
@@ -201,7 +203,7 @@ def tell_failures(done: Delivered) -> None:
 def said_of(done: Delivered) -> str:
     if not done.messages:
         return ""
-    return f"{counted(done.changes, 'change')} told in {counted(done.messages, 'message')}"
+    return f"{format_count(done.changes, 'change')} told in {format_count(done.messages, 'message')}"
 
 
 @asynccontextmanager

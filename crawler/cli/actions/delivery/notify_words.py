@@ -3,10 +3,10 @@
 from datetime import datetime
 from pathlib import Path
 
-from crawler.cli.change_kinds import NEWS, WORDS
 from crawler.cli.output import remark, say, show_facts
-from crawler.cli.values import counted, shown_bytes, shown_when
 from crawler.core.http import SecretSource, parse_reference
+from crawler.format.kinds import KIND_WORDS, NEWS
+from crawler.format.values import format_bytes, format_count, format_when
 from crawler.notify import may_run, not_run_here, sealed_text
 from crawler.runtime.keys.entrance import command_seal
 from crawler.runtime.secrets import lacking_in_worker
@@ -19,7 +19,9 @@ ENV = f"{SecretSource.ENV}:"
 def about(found: Subscription) -> str:
     """What is told to whom, in a line."""
     wish = found.wish
-    kinds = "" if wish.condition is not None or wish.kinds == NEWS else ", ".join(sorted(WORDS[k] for k in wish.kinds))
+    kinds = (
+        "" if wish.condition is not None or wish.kinds == NEWS else ", ".join(sorted(KIND_WORDS[k] for k in wish.kinds))
+    )
     where = f"{found.domain or 'all domains'}{f' {wish.pattern}' if wish.pattern else ''}"
     when = [f"together {wish.digest}" if wish.digest else "", f"nothing {wish.quiet}" if wish.quiet else ""]
     zone = wish.zone if wish.digest or wish.quiet else ""
@@ -44,16 +46,18 @@ def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> N
     trouble = ""
     if each.failures:
         is_tried = each.resume_at is not None and each.paused_at is None
-        again = f"; next try {shown_when(each.resume_at, now=now)}" if is_tried else ""
-        trouble = f"{counted(each.failures, 'failure')} in a row, {each.last_error}{again}"
+        again = f"; next try {format_when(each.resume_at, now=now)}" if is_tried else ""
+        trouble = f"{format_count(each.failures, 'failure')} in a row, {each.last_error}{again}"
     told = (
-        f"{counted(each.delivered, 'change')}, last {shown_when(each.delivered_at, now=now)}" if each.delivered else ""
+        f"{format_count(each.delivered, 'change')}, last {format_when(each.delivered_at, now=now)}"
+        if each.delivered
+        else ""
     )
     show_facts(
         [
-            ("   paused", f"since {shown_when(each.paused_at, now=now)}" if each.paused_at is not None else ""),
+            ("   paused", f"since {format_when(each.paused_at, now=now)}" if each.paused_at is not None else ""),
             ("   told", told or "nothing yet"),
-            ("   waiting", counted(each.waiting, "change") if each.waiting else ""),
+            ("   waiting", format_count(each.waiting, "change") if each.waiting else ""),
             ("   trouble", trouble),
             ("   messages", _size(each)),
             ("   not run here", elsewhere),
@@ -64,7 +68,7 @@ def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> N
 
 def _size(each: Subscription) -> str:
     usual = each.most_bytes >= MOST_BYTES
-    return "" if usual else f"of {shown_bytes(each.most_bytes)} at most, since larger ones were refused (413)"
+    return "" if usual else f"of {format_bytes(each.most_bytes)} at most, since larger ones were refused (413)"
 
 
 def elsewhere_of(found: Subscription, *, home: Path) -> str:

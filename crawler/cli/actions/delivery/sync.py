@@ -11,11 +11,11 @@ from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, print_json_line, remark, say
 from crawler.cli.progress import PagesWritten
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted
 from crawler.core.domain import Domain
 from crawler.errors import StoreUnavailable
 from crawler.export import PostgresIndex, SqliteIndex, Synced, called, in_thread
 from crawler.export import sync as bring_in_step
+from crawler.format.values import format_count
 from crawler.register import domain_named
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -127,9 +127,9 @@ def _document(asked: SyncAsked, found: SyncRound) -> dict[str, object]:
 def _show(found: SyncRound) -> None:
     for name, synced in found.done.items():
         how = "all pages read" if synced.is_anew else "what has changed"
-        say(f"{name}: {counted(synced.put, 'page')} put, {synced.removed:,} taken out ({how})")
+        say(f"{name}: {format_count(synced.put, 'page')} put, {synced.removed:,} taken out ({how})")
     for name, removed in found.forgotten.items():
-        say(f"{name}: {counted(removed, 'page')} taken out; it is not registered any more")
+        say(f"{name}: {format_count(removed, 'page')} taken out; it is not registered any more")
     if not found.done and not found.forgotten:
         remark("No domain is registered: recrawl crawl URL")
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show
-from crawler.cli.values import shown_instant
+from crawler.format.values import format_instant
 from crawler.runtime.keys.api_tokens import ApiToken, make_token, revoke_token, tokens_of
 from crawler.settings import settings
 
@@ -30,7 +30,11 @@ def list_all(*, as_json: bool) -> int:
         show(
             ["name", "made", "expires"],
             [
-                (each.name, shown_instant(each.made_at), shown_instant(each.expires_at) if each.expires_at else "never")
+                (
+                    each.name,
+                    format_instant(each.made_at),
+                    format_instant(each.expires_at) if each.expires_at else "never",
+                )
                 for each in found
             ],
         )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import typer
 
 from crawler.app import Wait, why_not_now
+from crawler.app.status import format_wait
 from crawler.cli.actions.domains.register import described, remark_missing_secrets
 from crawler.cli.actions.domains.rules import shown_rule
 from crawler.cli.actions.upkeep.prune import shown_storage
@@ -15,14 +16,13 @@ from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch, facts_of, without
-from crawler.cli.values import shown_bytes, shown_instant, shown_when
-from crawler.cli.waiting import format_wait
 from crawler.core.budget import closing, opening, speed_at
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Url
 from crawler.core.opic import Order, Ordering
 from crawler.errors import BadInput
+from crawler.format.values import format_bytes, format_instant, format_when
 from crawler.plugins import require_policy
 from crawler.prune import foretold
 from crawler.register import authority_in, domain_named, home_seeds, require_not_before_last_visit, scope_of, url_of
@@ -70,8 +70,8 @@ def list_all(*, as_json: bool) -> int:
                     str(listed.known),
                     str(listed.gone),
                     str(listed.dead_links),
-                    shown_instant(listed.last_visit_at),
-                    shown_instant(listed.wake_at) if listed.wake_at else "-",
+                    format_instant(listed.last_visit_at),
+                    format_instant(listed.wake_at) if listed.wake_at else "-",
                 )
                 for listed in found
             ],
@@ -109,15 +109,15 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
             ("Domain", domain.authority),
             ("Root", domain.root),
             ("Other names", ", ".join(sorted(domain.aliases))),
-            ("Registered", shown_instant(domain.registered_at)),
+            ("Registered", format_instant(domain.registered_at)),
             *_facts_of_all(domain.settings),
             ("Rules", "\n".join(map(shown_rule, domain.settings.rules))),
             ("Not crawled", "\n".join(domain.settings.refusals)),
             ("By its hours", shown_opening(domain, at=instant)),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
-            ("Bytes left", shown_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
+            ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
             ("Takes", shown_storage(storage) if storage.stored_bytes else ""),
-            ("Last visit", shown_instant(status.last_visit_at)),
+            ("Last visit", format_instant(status.last_visit_at)),
             ("Now", format_wait(wait, domain, now=instant) or "is being crawled at the next run"),
         ]
     )
@@ -147,9 +147,9 @@ def shown_opening(domain: Domain, *, at: datetime) -> str:
     if domain.hours.is_always:
         return ""
     if is_closed(domain, at=at):
-        return f"closed until {shown_when(opening(domain.hours, at), now=at)}"
+        return f"closed until {format_when(opening(domain.hours, at), now=at)}"
     closes_at = closing(domain.hours, at)
-    until = f" until {shown_when(closes_at, now=at)}" if closes_at else ""
+    until = f" until {format_when(closes_at, now=at)}" if closes_at else ""
     speed = speed_at(domain.hours, at)
     return f"open{until}{f', {speed:g} times the usual speed' if speed != 1 else ''}"
 
@@ -228,7 +228,7 @@ def reset_clock(texts: Sequence[str], *, as_json: bool) -> int:
         if last_visit_at is None:
             say(f"{domain.authority} has no visit that is later than now: nothing is changed")
         else:
-            say(f"{domain.authority}: visits up to {shown_instant(last_visit_at)} count as made now")
+            say(f"{domain.authority}: visits up to {format_instant(last_visit_at)} count as made now")
     return DONE
 
 

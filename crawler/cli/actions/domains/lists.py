@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from crawler.cli.values import counted, shown_instant
+from crawler.format.values import format_count, format_instant
 from crawler.store.report import GivenDate, ListReport
 
 FOUND_BY = {
@@ -29,9 +29,9 @@ def shown_list(found: ListReport) -> str:
     """What one list is and has brought."""
     if not found.reads:
         return f"{FOUND_BY[found.found_by]}; never read"
-    parts = [f"{counted(found.entries, 'URL')}"]
+    parts = [f"{format_count(found.entries, 'URL')}"]
     parts += [f"{count} {what}" for count, what in _left_out(found) if count]
-    told = f"read {counted(found.reads, 'time')}, news in {found.told} after the first"
+    told = f"read {format_count(found.reads, 'time')}, news in {found.told} after the first"
     ending = f"\nread in part: {found.finding.replace('_', ' ')}" if found.finding else ""
     return (
         f"{found.kind}, {FOUND_BY[found.found_by]}: {', '.join(parts)}\n{told}: {_brought([found])}\n"
@@ -42,7 +42,7 @@ def shown_list(found: ListReport) -> str:
 def shown_dates(dates: Sequence[GivenDate]) -> str:
     """The dates that lists gave a page."""
     return "\n".join(
-        f"{shown_instant(each.at)} by a {each.source}"
+        f"{format_instant(each.at)} by a {each.source}"
         + (f" ({each.list_url})" if each.list_url else "")
         + ("; no look has tested that yet" if each.is_open else "")
         for each in dates
@@ -60,5 +60,5 @@ def _left_out(found: ListReport) -> tuple[tuple[int, str], ...]:
 def _brought(lists: Sequence[ListReport]) -> str:
     pages, hints = sum(each.new_pages for each in lists), sum(each.hints for each in lists)
     checked, found = sum(each.hints_checked for each in lists), sum(each.hints_true for each in lists)
-    said = f"{counted(pages, 'page')} found, {counted(hints, 'change')} hinted at"
+    said = f"{format_count(pages, 'page')} found, {format_count(hints, 'change')} hinted at"
     return f"{said}; of {checked} that looks have tested {found} were true" if checked else said

@@ -12,13 +12,13 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch, as_document
-from crawler.cli.values import shown_when
 from crawler.core.budget import opening
 from crawler.core.domain import Domain, hours_in, is_own_server
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Fetched, authority_of
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
+from crawler.format.values import format_when
 from crawler.plugins import require_policy
 from crawler.register import FoundDomain, RootProbe, charge, look_up, register, unasked, url_of
 from crawler.runtime.secrets import why_missing
@@ -184,7 +184,7 @@ def why_unasked(domain_settings: DomainSettings, *, at: datetime) -> str:
     if domain_settings.is_special:
         return "only its crawl uses its credentials, proxy and certificates"
     opens_at = opening(hours_in(domain_settings.hours), at)
-    return f"its hours are closed until {shown_when(opens_at, now=at)}" if opens_at > at else ""
+    return f"its hours are closed until {format_when(opens_at, now=at)}" if opens_at > at else ""
 
 
 def settings_of(patch: SettingsPatch) -> DomainSettings:

@@ -8,11 +8,11 @@ from crawler.cli.actions.domains.register import described_rule
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_span
 from crawler.core.domain import Domain
 from crawler.core.page import View
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
+from crawler.format.values import format_count, format_span
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains
 from crawler.store.database import Database
@@ -121,8 +121,8 @@ def _print(domain: Domain, pages: Mapping[str, int]) -> None:
 def _row(rule: PageRule, pages: Mapping[str, int]) -> tuple[str, ...]:
     return (
         rule.pattern,
-        shown_span(rule.least) if rule.least is not None else "",
-        shown_span(rule.most) if rule.most is not None else "",
+        format_span(rule.least) if rule.least is not None else "",
+        format_span(rule.most) if rule.most is not None else "",
         f"{rule.weight:g}" if rule.weight is not None else "",
         "never" if rule.once else "",
         str(pages.get(rule.pattern, "")),
@@ -134,11 +134,11 @@ def _row(rule: PageRule, pages: Mapping[str, int]) -> tuple[str, ...]:
 def shown_rule(rule: PageRule) -> str:
     """A rule in a line."""
     said = [
-        f"looked at no sooner than after {shown_span(rule.least)}" if rule.least is not None else "",
-        f"no later than after {shown_span(rule.most)}" if rule.most is not None else "",
+        f"looked at no sooner than after {format_span(rule.least)}" if rule.least is not None else "",
+        f"no later than after {format_span(rule.most)}" if rule.most is not None else "",
         f"{rule.weight:g} times as important" if rule.weight is not None else "",
         "never looked at again" if rule.once else "",
-        f"{counted(rule.max_pages, 'page')} at most" if rule.max_pages is not None else "",
+        f"{format_count(rule.max_pages, 'page')} at most" if rule.max_pages is not None else "",
         f"compared: {shown_view(rule.view)}" if rule.view else "",
         f"in a browser: {rule.render}" if rule.render is not None else "",
     ]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, values_of
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_bytes, shown_instant
+from crawler.format.values import format_bytes, format_count, format_instant
 from crawler.planner import JudgedHour, judged_hours
 from crawler.register import domain_named
 from crawler.store import domains
@@ -31,23 +31,23 @@ def traffic(text: str | None, *, hours: int, at: datetime | None, as_json: bool)
         print_json({"hours": [{"domain": name, **values_of(each.traffic), "off": each.why} for name, each in judged]})
         return DONE
     if not judged:
-        say(f"No look in the {counted(hours, 'hour')} before {shown_instant(instant)}")
+        say(f"No look in the {format_count(hours, 'hour')} before {format_instant(instant)}")
         return DONE
     show(["hour", "domain", *COLUMNS], [_row(name, each) for name, each in judged], right=COLUMNS)
     for name, each in judged:
         if each.why:
-            remark(f"{name}, {shown_instant(each.traffic.hour)}: {each.why}")
+            remark(f"{name}, {format_instant(each.traffic.hour)}: {each.why}")
     return DONE
 
 
 def _row(name: str, judged: JudgedHour) -> tuple[str, ...]:
     hour = judged.traffic
     return (
-        shown_instant(hour.hour),
+        format_instant(hour.hour),
         f"{name}{' *' if judged.why else ''}",
         f"{hour.looks:,}",
         f"{hour.requests:,}",
-        shown_bytes(hour.received_bytes),
+        format_bytes(hour.received_bytes),
         f"{hour.errors:,}",
         "-" if hour.latency_ms is None else f"{hour.latency_ms:,.0f} ms",
     )

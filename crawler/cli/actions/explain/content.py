@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from crawler.cli.values import counted
 from crawler.core.change import diff_words, excerpt, explain_blocks, with_marks
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, key_of
 from crawler.core.page_rules import PageRules
 from crawler.engine import DomainParser, ParserPool
+from crawler.format.values import format_count
 from crawler.plugins import load
 from crawler.settings import settings
 from crawler.store import record, report
@@ -58,8 +58,8 @@ def shown_content(known: ShownContent | None) -> str:
     if known is None:
         return ""
     return (
-        f"{counted(known.blocks, 'block')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
-        "the others: recrawl try shows which"
+        f"{format_count(known.blocks, 'block')}, but {known.masked} that are masked,"
+        f" and {format_count(known.words, 'word')} in the others: recrawl try shows which"
     )
 
 
@@ -70,7 +70,9 @@ def shown_edits(known: ShownContent | None) -> str:
     blocks = known.last_change.blocks
     first = "\n".join(map(_shown_edit, blocks[:MOST_EDITS]))
     more = len(blocks) - MOST_EDITS
-    return first + (f"\nand {counted(more, 'block')} more: recrawl diff {known.last_change.url}" if more > 0 else "")
+    return first + (
+        f"\nand {format_count(more, 'block')} more: recrawl diff {known.last_change.url}" if more > 0 else ""
+    )
 
 
 def _shown_edit(edit: Edit) -> str:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from crawler.app.status import page_wait
 from crawler.cli.actions.domains.lists import shown_dates, shown_list
 from crawler.cli.actions.domains.register import described_rule
 from crawler.cli.actions.domains.rules import shown_rule
@@ -23,15 +24,14 @@ from crawler.cli.actions.explain.why import (
 )
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
-from crawler.cli.reasons import RENDERING, in_words
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
-from crawler.cli.waiting import page_wait
 from crawler.core.domain import Domain
 from crawler.core.freshness import ELSEWHERE, PricePolicy, Terms, credible_interval
 from crawler.core.http import Url, authority_of, key_of
 from crawler.core.opic import Order
 from crawler.core.visit import State
+from crawler.format.reasons import RENDERING_WORDS, format_reason
+from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 from crawler.plugins import load
 from crawler.register import not_registered, require_not_before_last_visit, url_of
 from crawler.settings import settings
@@ -67,7 +67,7 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
         home = scope_now(domain).home(url)
         instant = at or datetime.now(UTC)
         known = await report.explain(db, domain, home, at=instant, defaults=defaults_in_use())
-        waits = await page_wait(db, domain, at=instant)
+        waits = await page_wait(db, domain, settings(), at=instant)
         content_now = await content_of(db, domain, known.page) if known.page else None
         return domain, home, known, content_now, waits, await _listed(db, domain, home)
 
@@ -107,10 +107,10 @@ def _shown_scripts(known: Explanation) -> str:
     look = next((look for look in known.visits if look.rendering), None)
     if look is None:
         return ""
-    said = RENDERING.get(look.rendering, look.rendering)
+    said = RENDERING_WORDS.get(look.rendering, look.rendering)
     if look.added_words is None or look.added_links is None:
         return said
-    return f"{said}; they add {counted(look.added_words, 'word')} and {counted(look.added_links, 'link')}"
+    return f"{said}; they add {format_count(look.added_words, 'word')} and {format_count(look.added_links, 'link')}"
 
 
 SHOWN_DAYS = 0.5  # by which the site's activity is not as the calendar
@@ -158,7 +158,7 @@ def _facts(
         ("State", _shown_state(page) + (f", but now {refused}" if refused else "")),
         ("Next", why_next(domain, known, page)),
         ("Its domain", waits),
-        ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
+        ("Schedule", f"shared by {format_count(page.riders, 'page')} with the same text" if page.riders else ""),
         ("Belief", _shown_belief(page, known)),
         ("Fresh", _shown_freshness(page, known)),
         ("Signals", shown_signals(page, known) if page.version else ""),
@@ -171,19 +171,19 @@ def _facts(
         ("Cash", _shown_cash(page)),
         ("Favoured", f"paid {domain.settings.ordering.favour_by:g} times by the reserve" if page.favoured else ""),
         ("Rank", f"{page.rank} in the order {domain.settings.ordering.order}" if page.state is State.NEW else ""),
-        ("Depth", f"{counted(page.depth, 'link')} from the nearest seed"),
-        ("First seen", shown_instant(page.first_seen_at)),
+        ("Depth", f"{format_count(page.depth, 'link')} from the nearest seed"),
+        ("First seen", format_instant(page.first_seen_at)),
         ("Last look", _shown_look(page)),
-        ("Last change", shown_when(page.last_change_at, now=known.at) if page.last_change_at else ""),
+        ("Last change", format_when(page.last_change_at, now=known.at) if page.last_change_at else ""),
         ("What changed", shown_edits(content_now)),
         ("Compared", shown_content(content_now)),
-        ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
+        ("Version", f"{page.version}, {format_bytes(page.received_bytes)} received" if page.version else "none"),
         ("ETag", page.etag or ""),
         ("Last-Modified", page.last_modified or ""),
         ("Asked", _asking(page, known) if page.version else ""),
         ("Scripts", _shown_scripts(known)),
         ("Decided", DECIDED if page.version else ""),
-        ("Links", f"to {counted(page.outlinks or 0, 'page')}; {_shown_links(known)}"),
+        ("Links", f"to {format_count(page.outlinks or 0, 'page')}; {_shown_links(known)}"),
     ]
 
 
@@ -208,21 +208,21 @@ def _show_looks(known: Explanation, *, why: bool) -> None:
         ["look", "answer", "found", "amount", *figures, "reason"],
         [
             (
-                shown_instant(look.at),
+                format_instant(look.at),
                 look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
                 look.change.value,
-                shown_share(look.amount),
+                format_share(look.amount),
                 *(
                     (
                         look.rung.replace("_", " "),
                         str(look.requests),
-                        shown_bytes(look.received_bytes),
-                        shown_share(look.expected),
+                        format_bytes(look.received_bytes),
+                        format_share(look.expected),
                     )
                     if why
                     else ()
                 ),
-                in_words(look.reason),
+                format_reason(look.reason),
             )
             for look in known.visits
         ],
@@ -233,7 +233,7 @@ def _show_looks(known: Explanation, *, why: bool) -> None:
 def _shown_links(known: Explanation) -> str:
     if known.is_orphan:
         return "no page links to it any more, as far as they were read: it is kept"
-    return f"{counted(known.links, 'page')} {'links' if known.links == 1 else 'link'} to it"
+    return f"{format_count(known.links, 'page')} {'links' if known.links == 1 else 'link'} to it"
 
 
 def _shown_belief(page: PageFacts, known: Explanation) -> str:
@@ -241,8 +241,8 @@ def _shown_belief(page: PageFacts, known: Explanation) -> str:
     group = f"pages like {page.template}" if page.template != ELSEWHERE else "pages of the domain"
     return (
         f"{why_belief(page, known.prior_source)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
-        f"with a chance of 90% between {shown_rate(low)} and {shown_rate(high)}\n"
-        f"{group} change {shown_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
+        f"with a chance of 90% between {format_rate(low)} and {format_rate(high)}\n"
+        f"{group} change {format_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
     )
 
 
@@ -261,10 +261,10 @@ def _shown_freshness(page: PageFacts, known: Explanation) -> str:
     if page.freshness is None or page.last_good_at is None:
         return ""
     if page.failures and page.status in NOT_FOUND:
-        was = shown_instant(page.last_good_at)
-        return f"0%: its server said {page.status} at {shown_instant(page.last_look_at)}; what is kept is of {was}"
+        was = format_instant(page.last_good_at)
+        return f"0%: its server said {page.status} at {format_instant(page.last_look_at)}; what is kept is of {was}"
     chance = chance_now(page, known)
-    return f"{shown_share(chance)} likely to be as it was at {shown_instant(page.last_good_at)}"
+    return f"{format_share(chance)} likely to be as it was at {format_instant(page.last_good_at)}"
 
 
 def _shown_importance(domain: Domain, page: PageFacts) -> str:
@@ -288,7 +288,7 @@ def _shown_amount(page: PageFacts, terms: Terms | None) -> str:
     if terms is None or terms.amount is None or not page.version:
         return ""
     factor = amount_factor_of(page, terms)
-    own = f"{counted(page.changes, 'change')} of its own" if page.amounts.changes else "none of its own yet"
+    own = f"{format_count(page.changes, 'change')} of its own" if page.amounts.changes else "none of its own yet"
     return f"count {factor:.2g} times the mean page's, by how much of the text they change ({own})"
 
 
@@ -307,8 +307,8 @@ def _shown_state(page: PageFacts) -> str:
 
 
 def _shown_look(page: PageFacts) -> str:
-    what = in_words(page.reason) if page.reason else f"status {page.status}" if page.status else ""
-    return shown_instant(page.last_look_at) + (f" ({what})" if what else "")
+    what = format_reason(page.reason) if page.reason else f"status {page.status}" if page.status else ""
+    return format_instant(page.last_look_at) + (f" ({what})" if what else "")
 
 
 def _show_linkers(known: Explanation, *, is_paid: bool) -> None:

@@ -1,7 +1,7 @@
 """What sources of change signals have said of a page, and what their word is worth in its domain."""
 
-from crawler.cli.values import shown_share
 from crawler.core.freshness import DAY, Heard, chance_fresh, days_ahead, heard_about, heard_days
+from crawler.format.values import format_share
 from crawler.store.report import Explanation, PageFacts
 
 TIMES = {1: "once", 2: "twice"}
@@ -47,5 +47,5 @@ def shown_signals(page: PageFacts, known: Explanation) -> str:
 def _shown_worth(recall: float, precision: float | None) -> str:
     if not recall:
         return "its word has not proved to be worth anything"
-    true = f", {shown_share(precision)} of its signals were true" if precision is not None else ""
-    return f"it tells {shown_share(recall)} of the changes{true}"
+    true = f", {format_share(precision)} of its signals were true" if precision is not None else ""
+    return f"it tells {format_share(recall)} of the changes{true}"

@@ -6,8 +6,6 @@ from enum import StrEnum
 from typing import assert_never
 
 from crawler.cli.actions.explain.signals import recall_and_ahead, unseen_days
-from crawler.cli.reasons import in_words
-from crawler.cli.values import counted, shown_instant, shown_rate, shown_span, shown_when
 from crawler.core.domain import Domain
 from crawler.core.freshness import (
     DAY,
@@ -26,6 +24,8 @@ from crawler.core.http import Refusal, Scope, Url, key_of, parse_robots
 from crawler.core.page_rules import PageRules
 from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit import NEVER, State
+from crawler.format.reasons import format_reason
+from crawler.format.values import format_count, format_instant, format_rate, format_span, format_when
 from crawler.plugins import defaults_with, load
 from crawler.settings import settings
 from crawler.store.report import Explanation, PageFacts, PriorLevel, PriorSource, Waiting
@@ -178,7 +178,7 @@ def why_next(domain: Domain, known: Explanation, page: PageFacts) -> str:
 def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
     """When it is looked at next, and for what reason."""
     at = known.at
-    when = shown_when(page.due_at, now=at)
+    when = format_when(page.due_at, now=at)
     is_overdue = page.due_at is not None and page.due_at <= at
     since = "it has been due since" if is_overdue else "it is due at"
     seen = "by a look that has been due since" if is_overdue else "at"
@@ -186,13 +186,14 @@ def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
         case State.NEW:
             return _why_new(page, at)
         case State.GONE:
-            return f"it is gone ({in_words(page.reason)}); whether it comes back is seen {seen} {when}"
+            return f"it is gone ({format_reason(page.reason)}); whether it comes back is seen {seen} {when}"
         case State.MOVED:
             return f"it moved{f' to {page.moved_to}' if page.moved_to else ' away'}; {since} {when}"
         case State.REFUSED:
             why = why_refused(page.url, domain, known.robots)
             if not why and page.failures:
-                return f"it may be fetched again, and gave no good answer yet ({in_words(page.reason)}); {since} {when}"
+                reason = format_reason(page.reason)
+                return f"it may be fetched again, and gave no good answer yet ({reason}); {since} {when}"
             return f"it may not be fetched ({why or page.reason}); whether that has changed is seen {seen} {when}"
         case State.KNOWN:
             return _why_known(page, due_today(domain, known, page), f"{since} {when}")
@@ -202,9 +203,9 @@ def _why_new(page: PageFacts, at: datetime) -> str:
     if page.wanted is not Wanted.NO or page.favoured or (page.due_at is None and not page.is_template_held):
         return f"it was never fetched; in the order of discovery it is number {(page.ahead or 0) + 1}"
     if page.due_at is None or page.due_at > at:
-        until = f" until {shown_when(page.due_at, now=at)}" if page.due_at is not None else ""
+        until = f" until {format_when(page.due_at, now=at)}" if page.due_at is not None else ""
     else:
-        return f"it was never fetched; it was put off until {shown_when(page.due_at, now=at)}"
+        return f"it was never fetched; it was put off until {format_when(page.due_at, now=at)}"
     if page.is_template_held:
         why = f"pages like it ({page.template}) have said nothing new of late, so one of them is asked for each day"
     else:
@@ -230,7 +231,8 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
         leader = page.leader or "the page whose schedule it shared"
         return f"{due}, {WANTED_FOR[page.wanted].format(leader=leader)}"
     if page.failures:
-        return f"{counted(page.failures, 'look')} in a row failed ({in_words(page.reason)}); {due}{_withheld(page)}"
+        failed = f"{format_count(page.failures, 'look')} in a row failed ({format_reason(page.reason)})"
+        return f"{failed}; {due}{_withheld(page)}"
     if page.leader is not None:
         return f"{due}, to see whether it still says the same as {page.leader}, whose schedule it shares"
     if today is None or page.reason:
@@ -246,7 +248,7 @@ def _withheld(page: PageFacts) -> str:
     """Return since when new content of the page is withheld and when that ends, or an empty string."""
     if page.withheld_since is None:
         return ""
-    since, until = shown_instant(page.withheld_since), shown_instant(page.withheld_since + MAX_WITHHELD)
+    since, until = format_instant(page.withheld_since), format_instant(page.withheld_since + MAX_WITHHELD)
     return f". Its new content has been withheld since {since}; the first look from {until} on accepts what it finds"
 
 
@@ -258,15 +260,14 @@ def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:
         return f", since {_why_then(today)}"
     if page.visits <= 1 and due_at < today.at:
         return f": pages that came in together are spread over their first interval; after it {_why_then(today)}"
-    return (
-        f", which was stored at another price or under other rules; today {_why_then(today)}: {shown_instant(today.at)}"
-    )
+    stored = ", which was stored at another price or under other rules"
+    return f"{stored}; today {_why_then(today)}: {format_instant(today.at)}"
 
 
 def _why_then(today: Due) -> str:
     """The bound that holds, as a reason."""
     assert today.gap is not None
-    span, who = shown_span(today.gap), "a rule" if today.by_rule else "the longest interval"
+    span, who = format_span(today.gap), "a rule" if today.by_rule else "the longest interval"
     match today.bound:
         case Bound.PRICE:
             return f"a look pays off {span} after the last one"
@@ -285,13 +286,13 @@ def _why_then(today: Due) -> str:
 
 def why_belief(page: PageFacts, source: PriorSource | None) -> str:
     """What is believed about the page's changes, as a sentence."""
-    rate = shown_rate(page.belief.rate_per_day)
+    rate = format_rate(page.belief.rate_per_day)
     looks = page.visits - page.failures  # a look that failed has found nothing, not even that there is no change
     if page.state is State.GONE:
         return f"it changed {rate} while it was there"
     if looks < 2 or page.version == 0 or page.state is State.REFUSED:
         return f"it changes {rate}, {_as_others(page, source)}"
-    found = f"{counted(looks, 'look')} found {counted(page.changes, 'change')}"
+    found = f"{format_count(looks, 'look')} found {format_count(page.changes, 'change')}"
     return f"it changes {rate}{_by_how_much(page)}: {found}"
 
 
@@ -314,7 +315,10 @@ def _as_others(page: PageFacts, source: PriorSource | None) -> str:
     level = source.level if source else PriorLevel.NOTHING
     if source is None or level is PriorLevel.NOTHING:
         return "as pages do of which nothing is known"
-    pages, sites = f"({counted(source.pages, 'page')} looked at again)", f"({counted(source.domains, 'site')})"
+    pages, sites = (
+        f"({format_count(source.pages, 'page')} looked at again)",
+        f"({format_count(source.domains, 'site')})",
+    )
     match level:
         case PriorLevel.TEMPLATE:
             return f"as pages like {page.template} do {pages}"

@@ -6,9 +6,9 @@ from crawler.cli.actions.explain.why import scope_now
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, say, show
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted
 from crawler.core.change import LEAST_TEXT_BYTES
 from crawler.core.http import Url, key_of, path_and_query
+from crawler.format.values import format_count
 from crawler.register import domain_named, url_of
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -64,7 +64,7 @@ def _rows(group: Alike) -> list[tuple[str, ...]]:
         *(("", str(other.bits), _shown_looks(other), other.url) for other in others),
     ]
     left = group.pages - len(group.members)
-    return [*rows, ("", "", "", f"and {counted(left, 'more page')}")] if left > 0 else rows
+    return [*rows, ("", "", "", f"and {format_count(left, 'more page')}")] if left > 0 else rows
 
 
 def _of_page(text: str, *, bits: int, most: int, as_json: bool) -> int:

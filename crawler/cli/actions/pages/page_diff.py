@@ -9,13 +9,13 @@ from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_when
 from crawler.cli.which_page import page_named, version_named
 from crawler.core.change import BlockDiff, BlockStatus, Hunk, PageDiff
 from crawler.core.http import authority_of
 from crawler.core.page import BlockKind
 from crawler.engine import ParserPool, diff_versions
 from crawler.errors import CrawlerError
+from crawler.format.values import format_count, format_when
 from crawler.plugins import load
 from crawler.settings import settings
 from crawler.store.database import Database
@@ -43,7 +43,7 @@ def page_diff(text: str, *, before: Wanted, after: Wanted, context: int, as_json
         if before is None and new.version.number == 1:
             raise CrawlerError(
                 f"{url} has one version{' until then' if after is not None else ''}, seen first "
-                f"{shown_when(new.version.at, now=now)}, and nothing to compare it with: recrawl show {url}"
+                f"{format_when(new.version.at, now=now)}, and nothing to compare it with: recrawl show {url}"
             )
         old = await version_named(db, domain, url, new.version.number - 1 if before is None else before, now=now)
         async with ParserPool(1, few=2, plugins=plugins) as readers:
@@ -66,7 +66,7 @@ def _show(old: VersionContent, new: VersionContent, found: PageDiff, *, now: dat
     if new.version.title:
         say(new.url)
     for sign, side in (("-", old), ("+", new)):
-        say(f"{sign} version {side.version.number}, {shown_when(side.version.at, now=now)}")
+        say(f"{sign} version {side.version.number}, {format_when(side.version.at, now=now)}")
     if not found:
         say("Nothing that is shown or linked differs")
         return
@@ -80,7 +80,7 @@ def _summary(found: PageDiff) -> str:
     news = Counter(block.status for block in found.changed if block.is_news)
     noise = sum(not block.is_news for block in found.changed)
     told = joined([f"{news[status]:,} {status.value}" for status in TOLD if news[status]])
-    beside = f"; {counted(noise, 'block')} of known noise or left out by a rule" if noise else ""
+    beside = f"; {format_count(noise, 'block')} of known noise or left out by a rule" if noise else ""
     return f"Blocks: {told or 'no news'}, {found.counts[BlockStatus.SAME]:,} same{beside}"
 
 
@@ -94,7 +94,7 @@ def _show_hunk(hunk: Hunk) -> None:
 
 def _show_skipped(many: int) -> None:
     if many:
-        say_beneath(Text(f"… {counted(many, 'block')} the same", "dim"), indent=INDENT)
+        say_beneath(Text(f"… {format_count(many, 'block')} the same", "dim"), indent=INDENT)
 
 
 def _show_block(block: BlockDiff) -> None:

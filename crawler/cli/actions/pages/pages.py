@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from crawler.cli.exits import DONE
 from crawler.cli.marked import say_heading
 from crawler.cli.output import print_json, remark, say, show
-from crawler.cli.reasons import in_words
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
 from crawler.core.domain import Domain
 from crawler.core.opic import Order
 from crawler.core.visit import CountedAs
 from crawler.errors import BadInput
+from crawler.format.reasons import format_reason
+from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -91,20 +91,20 @@ def _show(found: list[PageLine], *, order: Order, why: bool) -> None:
 
 def _page_row(page: PageLine, *, parts: bool, why: bool) -> tuple[str, ...]:
     weights = (page.importance, page.popularity, page.url_score) if parts else (page.importance,)
-    figures = (str(page.version), shown_rate(page.rate_per_day), shown_share(page.freshness)) if why else ()
+    figures = (str(page.version), format_rate(page.rate_per_day), format_share(page.freshness)) if why else ()
     return (
         *(f"{weight:.2f}" if weight is not None else "-" for weight in weights),
         page.url,
         page.title,
         page.state.value + (f" ({page.reason or page.list_kind})" if page.reason or page.list_kind else ""),
         *figures,
-        shown_instant(page.last_look_at),
-        shown_instant(page.due_at) if page.due_at is not None else "-",
+        format_instant(page.last_look_at),
+        format_instant(page.due_at) if page.due_at is not None else "-",
     )
 
 
 def _show_failed(found: list[PageLine], *, now: datetime) -> None:
-    say_heading(f"{counted(len(found), 'page')} without a good answer")
+    say_heading(f"{format_count(len(found), 'page')} without a good answer")
     show(
         ["url", "why", "failed", "was good", "next try"],
         [
@@ -112,8 +112,8 @@ def _show_failed(found: list[PageLine], *, now: datetime) -> None:
                 page.url,
                 _why(page),
                 f"{page.failures}x",
-                shown_when(page.last_good_at, now=now),
-                shown_when(page.due_at, now=now) if page.due_at is not None else "-",
+                format_when(page.last_good_at, now=now),
+                format_when(page.due_at, now=now) if page.due_at is not None else "-",
             )
             for page in found
         ],
@@ -126,7 +126,7 @@ def _why(page: PageLine) -> str:
     """Why its newest look was no good one."""
     if page.status is not None and page.reason in {"", f"http_{page.status}"}:
         return f"status {page.status}"
-    return in_words(page.reason) or "no answer"
+    return format_reason(page.reason) or "no answer"
 
 
 def _show_past(domain: Domain, found: list[PastPage], *, at: datetime, as_json: bool) -> None:
@@ -134,9 +134,9 @@ def _show_past(domain: Domain, found: list[PastPage], *, at: datetime, as_json: 
         print_json({"domain": domain.authority, "at": at, "pages": found})
         return
     if not found:
-        say(f"Nothing was known of {domain.authority} at {shown_instant(at)}")
+        say(f"Nothing was known of {domain.authority} at {format_instant(at)}")
         return
-    say_heading(f"{domain.authority} as it was at {shown_instant(at)}: {counted(len(found), 'page')}")
+    say_heading(f"{domain.authority} as it was at {format_instant(at)}: {format_count(len(found), 'page')}")
     show(
         ["url", "title", "state", "version", "seen", "text"],
         [
@@ -145,8 +145,8 @@ def _show_past(domain: Domain, found: list[PastPage], *, at: datetime, as_json: 
                 page.title,
                 page.state.value,
                 str(page.version),
-                shown_instant(page.version_at),
-                shown_bytes(page.text_bytes),
+                format_instant(page.version_at),
+                format_bytes(page.text_bytes),
             )
             for page in found
         ],

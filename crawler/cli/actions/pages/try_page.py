@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.app import why_not_now
+from crawler.app.status import format_wait
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, print_json, printable, say, show, show_facts
-from crawler.cli.reasons import RENDERING, in_words
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_bytes, shown_instant
-from crawler.cli.waiting import format_wait
 from crawler.clock import Clock
 from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
 from crawler.core.domain import Domain
@@ -19,6 +17,8 @@ from crawler.core.http import Fetched, Unreached, Url
 from crawler.core.rendering import RenderChoice
 from crawler.engine import TryResult, TryWay, open_resources, try_page
 from crawler.errors import BadInput
+from crawler.format.reasons import RENDERING_WORDS, format_reason
+from crawler.format.values import format_bytes, format_count, format_instant
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit, url_of
 from crawler.runtime.secrets import secrets_of
@@ -70,7 +70,7 @@ async def look_once(db: Database, domain: Domain, url: Url, *, how: TryWay, cloc
         return TryResult(await target_of(db, domain, home), clock.now(), refusal=refusal)
     async with open_resources(settings(), find_secret=secrets_of(settings())) as webs:
         seen = await try_page(db, webs, domain, home, settings=settings(), clock=clock, how=how)
-    return replace(seen, refusal=in_words(seen.refusal))
+    return replace(seen, refusal=format_reason(seen.refusal))
 
 
 def _save(file: Path, seen: TryResult) -> None:
@@ -164,7 +164,7 @@ def _cut(text: str) -> str:
 def _shown_answer(seen: TryResult) -> str:
     match seen.answer:
         case Fetched(status=status, received_bytes=received):
-            return f"{status}, {shown_bytes(received)}" + (f"; {seen.refusal}" if seen.refusal else "")
+            return f"{status}, {format_bytes(received)}" + (f"; {seen.refusal}" if seen.refusal else "")
         case Unreached(reason=reason, detail=detail):
             return f"none ({reason.value}: {detail})"
         case _:
@@ -176,14 +176,14 @@ def _shown_scripts(seen: TryResult) -> str:
     read = seen.read
     if read is None or not read.rendering.word:
         return ""
-    said = RENDERING[read.rendering.word]
+    said = RENDERING_WORDS[read.rendering.word]
     if read.choice is RenderChoice.NO_BROWSER:
         return f"{said}. {seen.no_browser}"
     if read.gain is None:
         return said
     gain = read.gain
-    without = f"{counted(gain.words_before, 'word')} and {counted(gain.links_before, 'link')}"
-    added = f"{counted(gain.words, 'word')} and {counted(gain.links, 'link')}"
+    without = f"{format_count(gain.words_before, 'word')} and {format_count(gain.links_before, 'link')}"
+    added = f"{format_count(gain.words, 'word')} and {format_count(gain.links, 'link')}"
     kept = "as rendered" if read.kept.parsed and read.kept.parsed.version.is_rendered else "without them"
     return f"{said}: {without} without scripts, they add {added}; kept {kept}"
 
@@ -193,7 +193,7 @@ def _shown_version(seen: TryResult) -> str:
         return ""
     if seen.target.version is None:
         return "nothing: no version of it is kept"
-    at = f" of {shown_instant(seen.baseline.at)}" if seen.baseline else ", whose text cannot be read any more"
+    at = f" of {format_instant(seen.baseline.at)}" if seen.baseline else ", whose text cannot be read any more"
     return f"version {seen.target.version.number}{at}"
 
 
@@ -212,7 +212,7 @@ def _shown_verdict(seen: TryResult) -> str:
 def _shown_count(blocks: list[ExplainedBlock]) -> str:
     whole = sum(piece.is_whole for piece in blocks)
     words = sum(len(piece.masked) for piece in blocks if not piece.is_whole)
-    return f"{len(blocks)}, of which {whole} are masked, and {counted(words, 'word')} in the others"
+    return f"{len(blocks)}, of which {whole} are masked, and {format_count(words, 'word')} in the others"
 
 
 def _shown_piece(piece: ExplainedBlock) -> "Text":

@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
 
-from crawler.cli.change_kinds import WORDS
 from crawler.cli.exits import DONE
 from crawler.cli.marked import say_beneath, say_heading
 from crawler.cli.output import out, print_json, printable, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span, shown_when
 from crawler.cli.which_page import page_named, version_named
 from crawler.core.http import Url
 from crawler.core.visit import State
 from crawler.errors import CrawlerError
+from crawler.format.kinds import KIND_WORDS
+from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import PageVersion, VersionContent
@@ -32,7 +32,7 @@ def versions(text: str, *, top: int, why: bool, as_json: bool) -> int:
     if as_json:
         print_json({"url": url, "versions": found})
         return DONE
-    say_heading(f"{counted(found[0].number, 'version')} of {url}")
+    say_heading(f"{format_count(found[0].number, 'version')} of {url}")
     figures = ["parts", "distance"] if why else []
     show(
         ["version", "seen", "held for", "what", "amount", *figures, "size", "title"],
@@ -51,12 +51,12 @@ def _version_row(version: PageVersion, *, why: bool) -> tuple[str, ...]:
     figures = (" ".join(version.parts), distance) if why else ()
     return (
         str(version.number),
-        shown_instant(version.at),
-        shown_span(version.until - version.at) if version.until else "to this day",
-        WORDS[version.change] if version.change else "list",
-        shown_share(version.amount),
+        format_instant(version.at),
+        format_span(version.until - version.at) if version.until else "to this day",
+        KIND_WORDS[version.change] if version.change else "list",
+        format_share(version.amount),
         *figures,
-        shown_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
+        format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
         version.title,
     )
 
@@ -123,16 +123,16 @@ def _show_headers(found: VersionContent) -> None:
 
 def _show_facts(found: VersionContent, *, now: datetime) -> None:
     version = found.version
-    until = f", until {shown_instant(version.until)}" if version.until else ""
-    since = f"since {shown_when(found.state_at, now=now)}" if found.state_at else "for longer than the feed goes back"
+    until = f", until {format_instant(version.until)}" if version.until else ""
+    since = f"since {format_when(found.state_at, now=now)}" if found.state_at else "for longer than the feed goes back"
     state = "" if found.state is State.KNOWN else f"{found.state.value} {since}"
-    kept = shown_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not kept"
+    kept = format_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not kept"
     rendered = ", as a browser made it" if version.is_rendered else ""
     show_facts(
         [
             ("URL", found.url),
             ("Title", version.title),
-            ("Version", f"{version.number}, seen {shown_when(version.at, now=now)}{until}"),
+            ("Version", f"{version.number}, seen {format_when(version.at, now=now)}{until}"),
             ("State", state and f"{state}; this is what it said last"),
             (
                 "Kept",

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import shown_share, shown_span
 from crawler.core.freshness import Agreement
+from crawler.format.values import format_share, format_span
 from crawler.planner import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains
@@ -37,7 +37,9 @@ def audit(text: str | None, *, at: datetime | None, as_json: bool) -> int:
 
 def _show(found: Sequence[DomainAudit], off: Sequence[AuditFinding]) -> None:
     show(["domain", *COLUMNS], [_row(each) for each in found], right=COLUMNS)
-    say(f"\nLooks of the last {shown_span(LOOKED_BACK)}, by finished UTC days. The next crawl looks at what was drawn.")
+    say(
+        f"\nLooks of the last {format_span(LOOKED_BACK)}, by finished UTC days. The next crawl looks at what was drawn."
+    )
     for each in off:
         remark(each.sentence)
 
@@ -47,7 +49,7 @@ def _row(each: DomainAudit) -> tuple[str, ...]:
 
 
 def _cells(agreement: Agreement) -> tuple[str, str, str]:
-    return f"{agreement.looks:,}", shown_share(agreement.expected_fresh), shown_share(agreement.found_fresh)
+    return f"{agreement.looks:,}", format_share(agreement.expected_fresh), format_share(agreement.found_fresh)
 
 
 def _document(each: DomainAudit) -> dict[str, object]:

@@ -7,17 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
 
-from crawler.cli.change_kinds import KINDS, NEWS, WORDS, kinds_named
 from crawler.cli.cursors import told_if_useless
 from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, print_json_line, printable, remark, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import DAYS_BACK, counted, shown_share, shown_when
+from crawler.cli.values import DAYS_BACK
 from crawler.cli.which_page import changes_of
 from crawler.core.change import diff_words, excerpt
 from crawler.core.freshness import template_of
 from crawler.errors import BadInput, StoreUnavailable
+from crawler.format.kinds import KIND_WORDS, KINDS, NEWS, parse_kinds
+from crawler.format.values import format_count, format_share, format_when
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.runtime.pages import pages_origin
 from crawler.settings import settings
@@ -61,7 +62,7 @@ class Found:
 
 
 def changes(wish: Wish, *, at: datetime | None, as_json: bool) -> int:
-    kinds = kinds_named(wish.kinds) if wish.kinds is not None else None
+    kinds = parse_kinds(wish.kinds) if wish.kinds is not None else None
 
     async def work(db: Database, _: Interrupts) -> Found:
         where = await _place_of(db, wish)
@@ -99,7 +100,7 @@ def as_atom(wish: Wish, *, at: datetime | None) -> int:
     """Print the newest changes as an Atom feed."""
     from crawler.notify import AtomScope, atom_feed  # with all that tells; other forms need none of it
 
-    kinds = kinds_named(wish.kinds) if wish.kinds is not None else NEWS
+    kinds = parse_kinds(wish.kinds) if wish.kinds is not None else NEWS
 
     async def work(db: Database, _: Interrupts) -> bytes:
         instant = at or datetime.now(UTC)
@@ -119,7 +120,7 @@ def as_atom(wish: Wish, *, at: datetime | None) -> int:
 
 def follow(wish: Wish, *, from_now: bool, as_json: bool) -> int:
     """Show changes as they are found, in the order of the feed. from_now: not those that were found before."""
-    kinds = kinds_named(wish.kinds) if wish.kinds is not None else None
+    kinds = parse_kinds(wish.kinds) if wish.kinds is not None else None
 
     async def work(db: Database, interrupts: Interrupts) -> int:
         where = await _place_of(db, wish)
@@ -195,35 +196,37 @@ def _show(found: Found, wish: Wish) -> None:
     if is_folded:
         say("")
         more = f"recrawl changes{f' {wish.what or wish.domain}' if wish.what or wish.domain else ''} --kind new"
-        say(f"{counted(first, 'page')} seen for the first time: {more}")
+        say(f"{format_count(first, 'page')} seen for the first time: {more}")
     _show_next(found, left=sum(found.counts.values()) - len(found.items) - (first if is_folded else 0))
 
 
 def _heading(found: Found) -> str:
-    span = f" since {shown_when(found.since, now=found.now)}" if found.since else ""
+    span = f" since {format_when(found.since, now=found.now)}" if found.since else ""
     if not found.counts:
         return f"Nothing changed{span}"
     shown = {item.change for item in found.items} | NEWS
-    told = [f"{found.counts[kind]:,} {WORDS[kind]}" for kind in KINDS.values() if kind in shown & found.counts.keys()]
+    told = [
+        f"{found.counts[kind]:,} {KIND_WORDS[kind]}" for kind in KINDS.values() if kind in shown & found.counts.keys()
+    ]
     return f"Changes{span}: {joined(told) or 'none of pages that were known'}"
 
 
 def _show_change(item: FeedItem, wish: Wish, *, now: datetime) -> None:
     title = printable(item.title or _path(item)).replace("\n", " ")
-    head = Text.assemble((WORDS[item.change].ljust(INDENT), "bold"), title)
+    head = Text.assemble((KIND_WORDS[item.change].ljust(INDENT), "bold"), title)
     say_beneath(head, indent=0, hanging=INDENT)
     for url in (item.url, f"to {item.moved_to}" if item.moved_to else ""):
         if url:
             say(" " * INDENT + url)  # an address is never broken
     importance = f"importance {item.importance:.2g}" if item.importance is not None else ""
-    say_beneath(Text(joined([shown_when(item.at, now=now), importance, _reach(item)])), indent=INDENT)
+    say_beneath(Text(joined([format_when(item.at, now=now), importance, _reach(item)])), indent=INDENT)
     if wish.why:
         say_beneath(Text(_figures(item)), indent=INDENT)
     edits = item.blocks if wish.diff else item.blocks[:MOST_EDITS]
     for edit in edits:
         _show_edit(edit, wish)
     if len(edits) < len(item.blocks):
-        say(" " * INDENT + f"and {counted(len(item.blocks) - len(edits), 'block')} more: recrawl diff {item.url}")
+        say(" " * INDENT + f"and {format_count(len(item.blocks) - len(edits), 'block')} more: recrawl diff {item.url}")
 
 
 def show_examples(items: Sequence[FeedItem]) -> None:
@@ -242,7 +245,7 @@ def _path(item: FeedItem) -> str:
 def _reach(item: FeedItem) -> str:
     """What an event is about that is not of one page alone."""
     if item.pages is not None:
-        return f"on {counted(item.pages, 'page')}"
+        return f"on {format_count(item.pages, 'page')}"
     return f"pages like {template_of(item.url)}" if item.change in {EventKind.HELD_BACK, EventKind.LET_GO} else ""
 
 
@@ -251,7 +254,7 @@ def _figures(item: FeedItem) -> str:
         [
             f"cursor {item.position}",
             f"version {item.version}" if item.version else "",
-            f"{shown_share(item.amount)} of the page" if item.amount is not None else "",
+            f"{format_share(item.amount)} of the page" if item.amount is not None else "",
             f"SimHash distance {item.distance_bits} of 64 bits" if item.distance_bits is not None else "",
             f"in its {' and '.join(item.parts)}" if item.parts else "",
         ]

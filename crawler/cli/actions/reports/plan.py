@@ -9,8 +9,8 @@ from crawler.cli.charts.show import show_plots
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_share, shown_span, shown_when
 from crawler.core.budget import Expectation, PolicyForecast, Price, week_from
+from crawler.format.values import format_count, format_share, format_span, format_when
 from crawler.planner import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit
@@ -86,8 +86,8 @@ def _row(planned: Planned) -> tuple[str, ...]:
         f"{planned.price.per_request:.3g}",
         "-" if budget is None else f"{budget:,}",
         f"{tariff.requests:,.1f}",
-        shown_share(tariff.expected.freshness if known else None),
-        shown_span(timedelta(days=tariff.expected.age_days)) if known else "-",
+        format_share(tariff.expected.freshness if known else None),
+        format_span(timedelta(days=tariff.expected.age_days)) if known else "-",
     )
 
 
@@ -160,7 +160,7 @@ def _policy_document(found: PolicyForecast) -> dict[str, object]:
 
 
 def _show(found: Forecast) -> None:
-    new = f", and {counted(round(found.new), 'page')} never fetched" if found.new else ""
+    new = f", and {format_count(round(found.new), 'page')} never fetched" if found.new else ""
     revisit = found.domain.settings.revisit
     show_facts(
         [
@@ -182,10 +182,10 @@ def _show(found: Forecast) -> None:
         say(f"10 % more requests buys {found.points_for_tenth:.1f} points")
     fresh = {step.factor: step.plan.expected.freshness for step in found.steps}
     if {1.0, 2.0} <= fresh.keys():
-        say(f"Twice as many would make it {shown_share(fresh[2.0])} fresh, after {shown_share(fresh[1.0])} today")
+        say(f"Twice as many would make it {format_share(fresh[2.0])} fresh, after {format_share(fresh[1.0])} today")
     if found.plain_freshness is not None and found.equal_freshness is not None:
         mix = found.domain.settings.importance_mix
-        plain, equal = shown_share(found.plain_freshness), shown_share(found.equal_freshness)
+        plain, equal = format_share(found.plain_freshness), format_share(found.equal_freshness)
         say(f"Importance mix {mix:g}: {plain} of the pages fresh, all alike; equal weights (mix 0) give {equal}")
     if any(step.budget > found.cap for step in found.steps):
         say(f"* more than politeness allows ({found.cap:,.0f} a day), which is what to expect then")
@@ -206,7 +206,7 @@ def _shown_hours(found: Forecast) -> str:
     length = sum((span.length for day in week for span in day), timedelta(0))
     days = f"on {sum(map(bool, week))} of 7 days (UTC)"
     return (
-        f"{found.domain.settings.hours}; open for {shown_span(length)} of the week, {days}; figures are of a mean day"
+        f"{found.domain.settings.hours}; open for {format_span(length)} of the week, {days}; figures are of a mean day"
     )
 
 
@@ -215,7 +215,7 @@ def _shown_price(found: Forecast) -> str:
     if not found.budget:
         return ""
     planned, today = _in_figures(found.price), _in_figures(found.now.expected.price)
-    when = shown_when(found.planned_at, now=found.at) if found.planned_at else ""
+    when = format_when(found.planned_at, now=found.at) if found.planned_at else ""
     return (
         f"{_in_figures(found.price_in_force)}, "
         + (f"as planned {when}" if when else "the usual one: it was never planned")
@@ -251,9 +251,9 @@ def _step_row(step: ForecastStep) -> tuple[str, ...]:
         f"{step.budget:,.1f}{'' if step.is_allowed else ' *'}",
         f"{outlook.price.per_request:.3g}",
         f"{step.plan.requests:,.1f}",
-        shown_share(outlook.freshness),
-        shown_span(timedelta(days=outlook.age_days)),
-        shown_span(timedelta(days=step.plan.longest_days)),
+        format_share(outlook.freshness),
+        format_span(timedelta(days=outlook.age_days)),
+        format_span(timedelta(days=step.plan.longest_days)),
     )
 
 
@@ -262,8 +262,8 @@ def _policy_row(found: PolicyForecast) -> tuple[str, ...]:
     return (
         f"{found.policy}, in force" if found.is_today else found.policy,
         f"{outlook.requests:,.1f}",
-        shown_share(outlook.freshness),
-        shown_span(timedelta(days=outlook.age_days)),
+        format_share(outlook.freshness),
+        format_span(timedelta(days=outlook.age_days)),
     )
 
 

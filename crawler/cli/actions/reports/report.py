@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.status import waiting_lines
 from crawler.cli.actions.domains.lists import shown_lists
 from crawler.cli.actions.domains.trust import shown_standings
 from crawler.cli.actions.reports.audit import described
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
-from crawler.cli.reasons import in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import shown_setting
-from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span, shown_when
-from crawler.cli.waiting import waiting_lines
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
+from crawler.format.reasons import format_reason
+from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.plugins import is_policy
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.runtime.stack import is_without_worker
@@ -65,7 +65,7 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
             for domain, each in found
             if each is not None
         ]
-        return reported, await waiting_lines(db, at=instant, only=wanted, requested=True)
+        return reported, await waiting_lines(db, settings(), at=instant, only=wanted, requested=True)
 
     found, waiting = with_database(work)
     if as_json:
@@ -128,17 +128,17 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
     sent = found.received_bytes + found.saved_bytes
     return [
         ("Domain", found.domain + (" (paused)" if found.paused else "")),
-        ("At", shown_instant(found.at)),
-        ("Pages counted", _shown_counting(found)),
+        ("At", format_instant(found.at)),
+        ("Pages format_count", _shown_counting(found)),
         ("TLS", shown_setting("insecure_tls", found.insecure_tls)),
-        ("Fresh, by importance", shown_share(found.freshness)),
-        ("Fresh, all pages alike", shown_share(found.freshness_plain)),
+        ("Fresh, by importance", format_share(found.freshness)),
+        ("Fresh, all pages alike", format_share(found.freshness_plain)),
         (
             "As looks by chance found",
             _shown_agreement(calibration.audits) or "none: recrawl audit makes some",
         ),
         ("As other looks found", _shown_agreement(calibration.scheduled)),
-        ("Oldest look", shown_when(found.oldest_look_at, now=found.at)),
+        ("Oldest look", format_when(found.oldest_look_at, now=found.at)),
         ("Pages looked at", str(found.known)),
         (
             "New, never fetched",
@@ -148,15 +148,15 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("Dead links", str(found.dead_links)),
         ("Moved", str(found.moved)),
         ("May not be fetched", str(found.refused)),
-        ("Withheld", f"{counted(found.withheld, 'page')}{WITHHELD_MEANS}" if found.withheld else ""),
+        ("Withheld", f"{format_count(found.withheld, 'page')}{WITHHELD_MEANS}" if found.withheld else ""),
         ("Sitemaps and feeds", shown_lists(reported.lists)),
         ("", " "),
-        ("In the last", shown_span(found.window)),
+        ("In the last", format_span(found.window)),
         ("Looks", f"{found.looks} ({found.requests} requests)"),
         ("Changes", changes or "none"),
-        ("Failed", counted(found.failures, "look") + (FAILED_MEANS if found.failures else "")),
-        ("Received", shown_bytes(found.received_bytes)),
-        ("Traffic saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
+        ("Failed", format_count(found.failures, "look") + (FAILED_MEANS if found.failures else "")),
+        ("Received", format_bytes(found.received_bytes)),
+        ("Traffic saved", format_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
         ("ETag and dates", shown_standings(reported.standings)),
         (" ", " "),
         (_of_day(found), f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
@@ -167,10 +167,12 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("Finding", found.finding),
         (
             "Left alone until",
-            f"{shown_when(found.hold_until, now=found.at)}: {in_words(found.hold_reason)}" if found.hold_until else "",
+            f"{format_when(found.hold_until, now=found.at)}: {format_reason(found.hold_reason)}"
+            if found.hold_until
+            else "",
         ),
         ("Being crawled by", found.holder or ""),
-        ("Next due", shown_when(_next(found), now=found.at) if found.next_due_at else ""),
+        ("Next due", format_when(_next(found), now=found.at) if found.next_due_at else ""),
     ]
 
 
@@ -188,8 +190,8 @@ def _of_day(found: DomainReport) -> str:
 
 
 def _shown_counting(found: DomainReport) -> str:
-    """When pages and freshness were counted, where that was not just now."""
-    return shown_when(found.counted_at, now=found.at) if found.at - found.counted_at > COUNTED_NOW else ""
+    """When pages and freshness were format_count, where that was not just now."""
+    return format_when(found.counted_at, now=found.at) if found.at - found.counted_at > COUNTED_NOW else ""
 
 
 def _show_sources(sources: Sequence[SourceFacts]) -> None:
@@ -198,7 +200,9 @@ def _show_sources(sources: Sequence[SourceFacts]) -> None:
         return
     numbers = ("signals", "changes told", "signals true")
     say("")
-    rows = [(each.source, str(each.signals), shown_share(each.recall), shown_share(each.precision)) for each in sources]
+    rows = [
+        (each.source, str(each.signals), format_share(each.recall), format_share(each.precision)) for each in sources
+    ]
     show(["source of signals", *numbers], rows, right=numbers)
 
 
@@ -212,8 +216,8 @@ def _shown_agreement(agreement: Agreement) -> str:
     if not agreement.looks:
         return ""
     is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
-    found, expected = shown_share(agreement.found_fresh), shown_share(agreement.expected_fresh)
-    return f"{found} of {counted(agreement.looks, 'look')} found a fresh copy, {expected} were expected to{is_off}"
+    found, expected = format_share(agreement.found_fresh), format_share(agreement.expected_fresh)
+    return f"{found} of {format_count(agreement.looks, 'look')} found a fresh copy, {expected} were expected to{is_off}"
 
 
 def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: timedelta) -> None:
@@ -237,8 +241,8 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
         [
             (
                 each.domain,
-                shown_share(each.freshness),
-                shown_share(calibration.audits.found_fresh),
+                format_share(each.freshness),
+                format_share(calibration.audits.found_fresh),
                 str(each.known),
                 str(each.new),
                 str(each.gone),
@@ -247,11 +251,11 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
                 str(each.looks),
                 str(sum(count for change, count in each.changes.items() if change != "first")),
                 str(each.failures),
-                shown_bytes(each.received_bytes),
-                shown_bytes(each.saved_bytes),
+                format_bytes(each.received_bytes),
+                format_bytes(each.saved_bytes),
                 f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
-                shown_instant(each.oldest_look_at) if each.oldest_look_at else "-",
-                shown_instant(_next(each)) if each.next_due_at else "-",
+                format_instant(each.oldest_look_at) if each.oldest_look_at else "-",
+                format_instant(_next(each)) if each.next_due_at else "-",
             )
             for each, calibration in found
         ],
@@ -259,7 +263,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
     )
     days = sorted({f"{each.at.astimezone(UTC):%Y-%m-%d}" for each, _ in found})
     say(
-        f"\nLooks, changes, failed looks and bytes of the last {shown_span(window)}. Fresh is what is expected, by "
+        f"\nLooks, changes, failed looks and bytes of the last {format_span(window)}. Fresh is what is expected, by "
         "importance; by chance is what looks by chance (audits) found, each page alike. Requests are of the UTC day "
         f"{' and '.join(days)}."
     )
@@ -269,6 +273,6 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
         if each.finding:
             remark(f"{each.domain}: {each.finding}")
         if each.withheld:
-            remark(f"{each.domain}: {counted(each.withheld, 'page')}{WITHHELD_MEANS}")
+            remark(f"{each.domain}: {format_count(each.withheld, 'page')}{WITHHELD_MEANS}")
         if calibration.audits.is_off or calibration.scheduled.is_off:
             remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say
-from crawler.cli.values import counted, shown_bytes
+from crawler.format.values import format_bytes, format_count
 from crawler.runtime.postgres.backup import dump as dump_database
 from crawler.runtime.postgres.backup import restored
 from crawler.runtime.stack import crawl_database, require_database
@@ -21,7 +21,7 @@ def dump(file: Path, *, as_json: bool) -> int:
     if as_json:
         print_json({"file": str(file), "bytes": size})
     else:
-        say(f"{file}: {shown_bytes(size)}")
+        say(f"{file}: {format_bytes(size)}")
     return DONE
 
 
@@ -31,7 +31,7 @@ def restore(file: Path, *, as_json: bool) -> int:
     if as_json:
         print_json({"file": str(file), "domains": many})
     else:
-        say(f"{counted(many, 'domain')} restored, as of the dump")
+        say(f"{format_count(many, 'domain')} restored, as of the dump")
         remark("What was crawled meanwhile is looked at as it falls due. Let no other recrawl crawl the same domains")
     return DONE
 

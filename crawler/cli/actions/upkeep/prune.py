@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_bytes
 from crawler.core.domain import Domain
+from crawler.format.values import format_bytes, format_count
 from crawler.prune import Pruned, keep_quota
 from crawler.prune import prune as prune_domains
 from crawler.register import domain_named
@@ -43,8 +43,8 @@ async def keep_quotas(db: Database, wanted: Sequence[Domain]) -> None:
     for domain in wanted:
         done = await keep_quota(db, domain)
         if done is not None and done.versions:
-            freed = shown_bytes(done.freed_bytes)
-            remark(f"{done.domain}: {counted(done.versions, 'version')} thinned out to keep its quota, {freed}")
+            freed = format_bytes(done.freed_bytes)
+            remark(f"{done.domain}: {format_count(done.versions, 'version')} thinned out to keep its quota, {freed}")
         if done is not None and done.exceeds:
             remark(_shown_excess(done))
         if done is not None and done.exceeds and done.reader:
@@ -54,15 +54,15 @@ async def keep_quotas(db: Database, wanted: Sequence[Domain]) -> None:
 def shown_storage(found: SizeEstimate) -> str:
     """What the versions of a domain take, and what pruning would free of it, as a person reads it."""
     about = "" if found.is_exact else "about "
-    takes = f"{about}{shown_bytes(round(found.stored_bytes))} of texts and bodies"
+    takes = f"{about}{format_bytes(round(found.stored_bytes))} of texts and bodies"
     if not round(found.frees_bytes):
         return takes
-    return f"{takes}, of which recrawl prune frees {about}{shown_bytes(round(found.frees_bytes))}"
+    return f"{takes}, of which recrawl prune frees {about}{format_bytes(round(found.frees_bytes))}"
 
 
 def _shown_excess(each: Pruned) -> str:
     return (
-        f"{each.domain}: the newest versions, and what is still to be read, take {shown_bytes(each.exceeds)}"
+        f"{each.domain}: the newest versions, and what is still to be read, take {format_bytes(each.exceeds)}"
         " more than the quota: nothing of them goes"
     )
 
@@ -73,7 +73,7 @@ def _show(found: Sequence[Pruned], *, dry_run: bool) -> None:
     for each in found:
         if each.over_quota:
             how = "would go" if dry_run else "went"
-            remark(f"{each.domain}: {counted(each.over_quota, 'version')} more {how} to keep the quota")
+            remark(f"{each.domain}: {format_count(each.over_quota, 'version')} more {how} to keep the quota")
         if each.exceeds:
             remark(_shown_excess(each))
         if each.reader:
@@ -85,6 +85,6 @@ def _show(found: Sequence[Pruned], *, dry_run: bool) -> None:
 def _row(each: Pruned) -> tuple[str, ...]:
     return (
         each.domain,
-        *(f"{each.versions:,}", f"{each.bodies:,}", shown_bytes(each.freed_bytes)),
-        *(f"{each.packed:,}", f"{each.visits:,}", f"{each.changes:,}", shown_bytes(each.stored_bytes)),
+        *(f"{each.versions:,}", f"{each.bodies:,}", format_bytes(each.freed_bytes)),
+        *(f"{each.packed:,}", f"{each.visits:,}", f"{each.changes:,}", format_bytes(each.stored_bytes)),
     )

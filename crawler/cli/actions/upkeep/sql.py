@@ -13,9 +13,9 @@ from crawler.cli.csv_output import write_csv_row
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted
 from crawler.errors import BadInput, CrawlerError
 from crawler.export import shown_value
+from crawler.format.values import format_count
 from crawler.runtime.postgres.psql import run_psql
 from crawler.runtime.stack import crawl_database, known_database
 from crawler.settings import settings
@@ -103,7 +103,9 @@ def _show(answered: Answered, rows: list[Sequence[Any]], *, top: int) -> None:
         [tuple(shown_value(value) for value in row) for row in shown],
         right=[answered.columns[n] for n in numbers],
     )
-    remark(f"The first {top:,} rows: --top N shows more, --csv all" if len(rows) > top else counted(len(rows), "row"))
+    remark(
+        f"The first {top:,} rows: --top N shows more, --csv all" if len(rows) > top else format_count(len(rows), "row")
+    )
 
 
 def grant(name: str, *, as_json: bool) -> int:
@@ -116,7 +118,7 @@ def grant(name: str, *, as_json: bool) -> int:
     if as_json:
         print_json({"role": role.name, "views": role.views, "password": role.password, "url": address})
         return DONE
-    say(f"{role.name} may read {counted(len(role.views), 'view')}: {', '.join(role.views)}")
+    say(f"{role.name} may read {format_count(len(role.views), 'view')}: {', '.join(role.views)}")
     if address is not None:
         say(address)
         remark("Its password is shown this once; views of a later version need another recrawl db grant")

@@ -10,14 +10,14 @@ from crawler.core.visit import BULK_REDIRECT, REDIRECT_TO_EXISTING
 from crawler.engine import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
 
 # What a crawl found of pages that it names, in the order in which people want to see them.
-NAMED = {
+HEADINGS = {
     Change.CHANGED: "Changed",
     Change.GONE: "Gone",
     Change.MOVED: "Moved",
     Change.BACK: "Back",
     Change.UNKNOWN: "Failed",
 }
-HTTP = "http_"  # how the reason begins where the status is the reason
+HTTP_PREFIX = "http_"  # how the reason begins where the status is the reason
 WORDS: dict[str, str] = {
     Reason.DNS: "its name is not known",
     Reason.REFUSED: "connection refused",
@@ -25,7 +25,7 @@ WORDS: dict[str, str] = {
     Reason.TLS: "no trustworthy encryption",
     Reason.DEADLINE: "no answer in time",
     Reason.TOO_LARGE: "larger than is read",
-    Reason.GARBAGE: "an answer that is not HTTP",
+    Reason.GARBAGE: "an answer that is not HTTP_PREFIX",
     Reason.ADDRESS: "an address that may not be asked",
     Reason.ROBOTS: "robots.txt forbids it",
     Reason.LEASE: "cut short by the end of its lease",
@@ -41,7 +41,7 @@ WORDS: dict[str, str] = {
     BULK_REDIRECT: "many pages redirect to one; later looks decide",
 }
 
-RENDERING: dict[str, str] = {
+RENDERING_WORDS: dict[str, str] = {
     RenderChoice.ALWAYS: "rendered, as its user wants",
     RenderChoice.PROBE: "rendered, to see whether pages like it need a browser",
     RenderChoice.NEEDED: "rendered, since such pages need it",
@@ -66,13 +66,13 @@ ABOUT_ACCESS = {
 }
 
 
-def in_words(reason: str) -> str:
+def format_reason(reason: str) -> str:
     """The name of a reason as it is said to people: what a connection does is not what robots.txt does."""
     begin, _, rest = reason.partition(" ")
     if begin in ABOUT_ACCESS:
         return f"{ABOUT_ACCESS[begin]} {rest}"
-    if reason.startswith(HTTP):
-        return _status_in_words(reason.removeprefix(HTTP))
+    if reason.startswith(HTTP_PREFIX):
+        return _status_in_words(reason.removeprefix(HTTP_PREFIX))
     return WORDS.get(reason, reason)
 
 

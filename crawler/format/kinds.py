@@ -15,16 +15,16 @@ KINDS = {
     "let-go": EventKind.LET_GO,
     "hint": EventKind.HINT,
 }
-WORDS = {kind: name.replace("-", " ") for name, kind in KINDS.items()}
+KIND_WORDS = {kind: name.replace("-", " ") for name, kind in KINDS.items()}
 NEWS = frozenset(KINDS.values()) - {EventKind.FIRST, EventKind.HINT}  # what people are shown unless they ask for others
 
 
-def typed_kind(kind: EventKind) -> str:
+def format_kind(kind: EventKind) -> str:
     """A kind as people type it."""
-    return WORDS[kind].replace(" ", "-")
+    return KIND_WORDS[kind].replace(" ", "-")
 
 
-def kinds_named(text: str) -> frozenset[EventKind]:
+def parse_kinds(text: str) -> frozenset[EventKind]:
     """The kinds in a list with commas, such as changed,gone. Raises BadInput."""
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     unknown = next((name for name in names if name not in KINDS), None)
