@@ -8,9 +8,9 @@ from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 from prefect.runtime import flow_run
 
+from crawler.app.registration import domain_named
 from crawler.core.freshness import Agreement
 from crawler.planner import DomainAudit, audit_domains, findings
-from crawler.register import domain_named
 from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store.database import open_database

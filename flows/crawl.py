@@ -4,7 +4,7 @@ from prefect import State, flow
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from crawler.register import domain_named, require_not_before_last_visit
+from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store.database import open_database

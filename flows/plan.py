@@ -7,11 +7,11 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 
+from crawler.app.registration import domain_named
 from crawler.core.domain import Domain
 from crawler.format.values import format_bytes
 from crawler.planner import Planned, TrafficFinding, plan_domains, traffic_findings
 from crawler.prune import keep_quota
-from crawler.register import domain_named
 from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store import record, report

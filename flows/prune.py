@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
+from crawler.app.registration import domain_named
 from crawler.format.values import format_bytes
 from crawler.prune import Pruned
 from crawler.prune import prune as prune_domains
-from crawler.register import domain_named
 from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store import domains, retention

@@ -6,7 +6,7 @@ from prefect import State, flow
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from crawler.register import domain_named, require_not_before_last_visit, url_prefix
+from crawler.app.registration import domain_named, require_not_before_last_visit, url_prefix
 from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store import domains

@@ -7,9 +7,9 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.runtime import flow_run
 
+from crawler.app.registration import domain_named
 from crawler.core.domain import Domain
 from crawler.format.values import format_bytes
-from crawler.register import domain_named
 from crawler.runtime.pages import pages_origin
 from crawler.runtime.private import private_folder
 from crawler.runtime.stack import crawl_database

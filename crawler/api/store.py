@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
 from crawler.api.search import searched
+from crawler.app.registration import authority_in, domain_named, require_not_before_last_visit
 from crawler.cli.actions.crawls.dead_leases import free_dead_leases
 from crawler.cli.actions.crawls.refresh import ask_for_refresh
 from crawler.cli.actions.domains.register import register_all
@@ -19,7 +20,6 @@ from crawler.engine import CrawlLimits, ShiftResult, holder_name, open_resources
 from crawler.errors import BadInput
 from crawler.export import SearchHit
 from crawler.plugins import load
-from crawler.register import authority_in, domain_named, require_not_before_last_visit
 from crawler.runtime.secrets import secrets_of
 from crawler.settings import Settings
 from crawler.store import domains, report

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.registration import domain_named, scope_of, url_of
 from crawler.core.domain import Domain
 from crawler.core.http import Url, authority_of, key_of
 from crawler.errors import BadInput, CrawlerError
-from crawler.register import domain_named, scope_of, url_of
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, VersionContent

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from crawler.app.registration import domain_named, url_of
 from crawler.cli.actions.pages.try_page import look_once
 from crawler.clock import Clock
 from crawler.core.domain import Domain
@@ -20,7 +21,6 @@ from crawler.core.http import Url
 from crawler.engine import ParserPool, TryWay, give_back
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 from crawler.format.kinds import NEWS, format_kind
-from crawler.register import domain_named, url_of
 from crawler.runtime.keys.entrance import ENTRANCE
 from crawler.runtime.keys.feeds import FEED, FeedWanted, linked_path, may_read
 from crawler.server.access import SESSION_LASTS, Asgi, Doorkeeper, guarded

@@ -44,10 +44,10 @@ def report(
 
 def _write(text: str | None, folder: Path, *, at: datetime | None, as_json: bool) -> int:
     """Write the pages of one domain, or of all."""
+    from crawler.app.registration import domain_named, require_not_before_last_visit
     from crawler.cli.exits import DONE
     from crawler.cli.output import print_json, say
     from crawler.cli.session import with_database
-    from crawler.register import domain_named, require_not_before_last_visit
     from crawler.server import write_pages
     from crawler.store import domains
 

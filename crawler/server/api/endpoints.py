@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from crawler.app.registration import domain_named
 from crawler.cli.which_page import changes_of, page_named
 from crawler.core.http import PageKey
 from crawler.export import SearchHit, is_searchable, require_words, search
-from crawler.register import domain_named
 from crawler.runtime.search_index import search_file
 from crawler.server.api import parameters as given
 from crawler.server.api.parameters import QueryParameter

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.registration import domain_named
 from crawler.core.domain import Domain
 from crawler.errors import BadInput
 from crawler.format.kinds import NEWS
-from crawler.register import domain_named
 from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind, FeedItem

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 
+from crawler.app.registration import domain_named, url_prefix
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.notify import AtomScope, atom_feed
-from crawler.register import domain_named, url_prefix
 from crawler.runtime.keys.feeds import FeedWanted
 from crawler.store import report
 from crawler.store.database import Database

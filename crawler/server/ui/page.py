@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from crawler.app.registration import url_of
 from crawler.app.status import page_wait
 from crawler.cli.actions.explain.signals import chance_now, shown_signals
 from crawler.cli.actions.explain.why import (
@@ -20,7 +21,6 @@ from crawler.core.http import Url
 from crawler.core.visit import State
 from crawler.engine import ParserPool, diff_versions
 from crawler.format.reasons import RENDERING_WORDS
-from crawler.register import url_of
 from crawler.settings import settings
 from crawler.store import report
 from crawler.store.database import Database

@@ -4,13 +4,13 @@ import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from crawler.app.registration import domain_named
 from crawler.cli.charts.show import show_charts
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark
 from crawler.cli.session import Interrupts, with_database
 from crawler.core.http import Url
 from crawler.errors import CrawlerError
-from crawler.register import domain_named
 from crawler.store import report
 from crawler.store.database import Database
 from labs.experiments.cli.compare import charts_of, measured, show_rows

@@ -6,9 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
+from crawler.app.registration import domain_named
 from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
-from crawler.register import domain_named
 from crawler.store.database import Database
 from labs.experiments.graph import Graph, from_directory, from_rows, power_law
 from labs.experiments.graphs import Links, links_of

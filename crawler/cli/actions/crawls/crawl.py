@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app import Wait, WaitReason, waiting_domains, why_not_now
+from crawler.app.registration import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.app.status import format_wait
 from crawler.cli.actions.crawls.dead_leases import free_dead_leases
 from crawler.cli.actions.crawls.outcome import CrawlOutcome, print_result
@@ -33,7 +34,6 @@ from crawler.engine import (
 from crawler.errors import BadInput
 from crawler.format.values import format_count, format_instant
 from crawler.plugins import load, require_policy
-from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.runtime.secrets import secrets_of
 from crawler.settings import Settings, settings
 from crawler.store import domains, report, subscriptions

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from crawler.app.registration import scope_of, url_of
 from crawler.cli.output import print_json, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.core.domain import Domain
@@ -13,7 +14,6 @@ from crawler.core.freshness import SOURCE_NAME, ChangeSignal
 from crawler.core.http import Authority, Url, authority_of
 from crawler.errors import BadInput
 from crawler.format.values import format_count
-from crawler.register import scope_of, url_of
 from crawler.store import domains
 from crawler.store.database import Database
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app import Wait, WaitReason, why_not_now
+from crawler.app.registration import require_not_before_last_visit, scope_of, url_of
 from crawler.app.status import format_wait
 from crawler.cli.actions.crawls.crawl import CrawlRequest, require_names
 from crawler.cli.actions.domains.register import settings_of
@@ -15,7 +16,6 @@ from crawler.core.http import Url, authority_of, path_and_query
 from crawler.core.visit import State, Target
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
 from crawler.plugins import defaults_with, load
-from crawler.register import require_not_before_last_visit, scope_of, url_of
 from crawler.settings import settings
 from crawler.store import domains, hand_out, report
 from crawler.store.database import Database

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from crawler.app import Wait, why_not_now
+from crawler.app.registration import domain_named, require_not_before_last_visit, url_of, url_prefix
 from crawler.app.status import format_wait
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say
@@ -11,7 +12,6 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.core.domain import Domain
 from crawler.core.http import Url, path_and_query
 from crawler.format.values import format_count, format_instant
-from crawler.register import domain_named, require_not_before_last_visit, url_of, url_prefix
 from crawler.runtime.stack import running_stack
 from crawler.settings import settings
 from crawler.store import domains, report

@@ -10,6 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import BinaryIO
 
+from crawler.app.registration import domain_named
 from crawler.cli.cursors import told_if_useless
 from crawler.cli.exits import DONE
 from crawler.cli.output import out, print_json, remark
@@ -19,7 +20,6 @@ from crawler.errors import BadInput, CrawlerError, CursorAhead
 from crawler.export import Exported, Format, What
 from crawler.export import export as write_pages
 from crawler.format.values import format_count
-from crawler.register import domain_named
 from crawler.store import report
 from crawler.store.database import Database
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from crawler.app.registration import domain_named
 from crawler.cli.actions.delivery.notify_run import numbered
 from crawler.cli.actions.delivery.notify_words import (
     about,
@@ -24,7 +25,6 @@ from crawler.errors import BadInput
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.format.values import format_count, format_instant
 from crawler.notify import checked_target, headline, keys_of, sealed_text
-from crawler.register import domain_named
 from crawler.runtime.keys.entrance import command_seal
 from crawler.runtime.secrets import secret_of_variable
 from crawler.settings import settings

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from crawler.app.registration import domain_named
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, print_json_line, remark, say
 from crawler.cli.progress import PagesWritten
@@ -16,7 +17,6 @@ from crawler.errors import StoreUnavailable
 from crawler.export import PostgresIndex, SqliteIndex, Synced, called, in_thread
 from crawler.export import sync as bring_in_step
 from crawler.format.values import format_count
-from crawler.register import domain_named
 from crawler.store import domains, report
 from crawler.store.database import Database
 

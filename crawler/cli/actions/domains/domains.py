@@ -8,6 +8,14 @@ from datetime import UTC, datetime
 import typer
 
 from crawler.app import Wait, why_not_now
+from crawler.app.registration import (
+    authority_in,
+    domain_named,
+    home_seeds,
+    require_not_before_last_visit,
+    scope_of,
+    url_of,
+)
 from crawler.app.status import format_wait
 from crawler.cli.actions.domains.register import described, remark_missing_secrets
 from crawler.cli.actions.domains.rules import shown_rule
@@ -25,7 +33,6 @@ from crawler.errors import BadInput
 from crawler.format.values import format_bytes, format_instant, format_when
 from crawler.plugins import require_policy
 from crawler.prune import foretold
-from crawler.register import authority_in, domain_named, home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.settings import settings
 from crawler.store import domains, record
 from crawler.store.database import Database

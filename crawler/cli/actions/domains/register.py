@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from crawler.app.registration import FoundDomain, RootProbe, charge, look_up, register, unasked, url_of
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
@@ -20,7 +21,6 @@ from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
 from crawler.format.values import format_when
 from crawler.plugins import require_policy
-from crawler.register import FoundDomain, RootProbe, charge, look_up, register, unasked, url_of
 from crawler.runtime.secrets import why_missing
 from crawler.settings import settings
 from crawler.store import claim, domains

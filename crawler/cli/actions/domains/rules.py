@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.cli.actions.domains.register import described_rule
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
@@ -13,7 +14,6 @@ from crawler.core.page import View
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
 from crawler.format.values import format_count, format_span
-from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains
 from crawler.store.database import Database
 

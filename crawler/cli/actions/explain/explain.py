@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from crawler.app.registration import not_registered, require_not_before_last_visit, url_of
 from crawler.app.status import page_wait
 from crawler.cli.actions.domains.lists import shown_dates, shown_list
 from crawler.cli.actions.domains.register import described_rule
@@ -33,7 +34,6 @@ from crawler.core.visit import State
 from crawler.format.reasons import RENDERING_WORDS, format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 from crawler.plugins import load
-from crawler.register import not_registered, require_not_before_last_visit, url_of
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from crawler.app.registration import domain_named, url_of
 from crawler.cli.actions.explain.why import scope_now
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, say, show
@@ -9,7 +10,6 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.core.change import LEAST_TEXT_BYTES
 from crawler.core.http import Url, key_of, path_and_query
 from crawler.format.values import format_count
-from crawler.register import domain_named, url_of
 from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import Alike, Near

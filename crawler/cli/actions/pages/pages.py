@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.cli.exits import DONE
 from crawler.cli.marked import say_heading
 from crawler.cli.output import print_json, remark, say, show
@@ -12,7 +13,6 @@ from crawler.core.visit import CountedAs
 from crawler.errors import BadInput
 from crawler.format.reasons import format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
-from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import PageLine, PastPage

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.app import why_not_now
+from crawler.app.registration import domain_named, require_not_before_last_visit, url_of
 from crawler.app.status import format_wait
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, print_json, printable, say, show, show_facts
@@ -20,7 +21,6 @@ from crawler.errors import BadInput
 from crawler.format.reasons import RENDERING_WORDS, format_reason
 from crawler.format.values import format_bytes, format_count, format_instant
 from crawler.plugins import load
-from crawler.register import domain_named, require_not_before_last_visit, url_of
 from crawler.runtime.secrets import secrets_of
 from crawler.settings import settings
 from crawler.store.database import Database

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.core.freshness import Agreement
 from crawler.format.values import format_share, format_span
 from crawler.planner import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
-from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains
 from crawler.store.database import Database
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
 
+from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.cli.cursors import told_if_useless
 from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
@@ -19,7 +20,6 @@ from crawler.core.freshness import template_of
 from crawler.errors import BadInput, StoreUnavailable
 from crawler.format.kinds import KIND_WORDS, KINDS, NEWS, parse_kinds
 from crawler.format.values import format_count, format_share, format_when
-from crawler.register import domain_named, require_not_before_last_visit
 from crawler.runtime.pages import pages_origin
 from crawler.settings import settings
 from crawler.store import domains, report

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import show_plots
 from crawler.cli.exits import DONE, PROBLEM
@@ -13,7 +14,6 @@ from crawler.core.budget import Expectation, PolicyForecast, Price, week_from
 from crawler.format.values import format_count, format_share, format_span, format_when
 from crawler.planner import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
 from crawler.plugins import load
-from crawler.register import domain_named, require_not_before_last_visit
 from crawler.settings import settings
 from crawler.store import domains
 from crawler.store.database import Database

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.app.status import waiting_lines
 from crawler.cli.actions.domains.lists import shown_lists
 from crawler.cli.actions.domains.trust import shown_standings
@@ -17,7 +18,6 @@ from crawler.core.freshness import DAY, Agreement
 from crawler.format.reasons import format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.plugins import is_policy
-from crawler.register import domain_named, require_not_before_last_visit
 from crawler.runtime.stack import is_without_worker
 from crawler.settings import settings
 from crawler.store import domains, learned, plan

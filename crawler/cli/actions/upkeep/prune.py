@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from crawler.app.registration import domain_named
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
@@ -10,7 +11,6 @@ from crawler.core.domain import Domain
 from crawler.format.values import format_bytes, format_count
 from crawler.prune import Pruned, keep_quota
 from crawler.prune import prune as prune_domains
-from crawler.register import domain_named
 from crawler.store import domains, retention
 from crawler.store.database import Database
 from crawler.store.retention import SizeEstimate

@@ -5,12 +5,21 @@
 core, web, store, settings and clock.
 """
 
-from crawler.register.lookup import (
+from crawler.app.registration.lookup import (
     authority_in,
     domain_named,
     not_registered,
     require_not_before_last_visit,
     url_prefix,
 )
-from crawler.register.register import FoundDomain, charge, home_seeds, look_up, register, scope_of, unasked, url_of
-from crawler.register.root_probe import RootProbe
+from crawler.app.registration.register import (
+    FoundDomain,
+    charge,
+    home_seeds,
+    look_up,
+    register,
+    scope_of,
+    unasked,
+    url_of,
+)
+from crawler.app.registration.root_probe import RootProbe

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 
+from crawler.app.registration.register import scope_of, url_of
 from crawler.core.domain import Domain
 from crawler.core.http import Authority, Refusal, Url, authority_of, host_of
 from crawler.errors import BadInput
-from crawler.register.register import scope_of, url_of
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.times import format_instant, format_typed_instant

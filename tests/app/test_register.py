@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from crawler.app.registration import FoundDomain, RootProbe, look_up, register, unasked
 from crawler.core.budget import SharedBudget
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url
 from crawler.errors import BadInput
 from crawler.fetch import Http
-from crawler.register import FoundDomain, RootProbe, look_up, register, unasked
 from crawler.store import claim, domains
 from crawler.store.database import Database, open_database
 from tests.fetch.server import Request, Send, Server, answer, serving

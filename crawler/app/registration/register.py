@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from crawler.app.registration.root_probe import RedirectChain, RootProbe
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import (
@@ -26,7 +27,6 @@ from crawler.core.http import (
 from crawler.core.visit import PERMANENT, TEMPORARY
 from crawler.engine import good_copy, received_of
 from crawler.errors import BadInput
-from crawler.register.root_probe import RedirectChain, RootProbe
 from crawler.store import claim, domains
 from crawler.store.database import Database
 
