@@ -22,6 +22,7 @@ from tests.watchdog import PYTESTS, RUN, end_run
 
 OTHER_SERVER = "RECRAWL_DATABASE_URL"
 TEMPLATE = "recrawl_template"
+MAX_ID = 60  # characters of a value in the id of a test
 WATCHDOG = pytest.StashKey[subprocess.Popen[str]]()
 
 # The same examples in every run, and as long as they take on a busy machine: a run that fails fails for everybody.
@@ -54,6 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
     (folder / "tmp").chmod(0o1777)
     os.environ["TMPDIR"] = str(folder / "tmp")
     tempfile.tempdir = None
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a long value by its argument, so that an id can be read and typed."""
+    return argname if isinstance(val, str | bytes) and len(val) > MAX_ID else None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -19,7 +19,7 @@ from crawler.runtime.environment import Api
 from crawler.runtime.machine import free_port
 from tests.patience import PATIENCE_S, until
 
-DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
+DEPLOYMENTS = Path(__file__).parents[3] / "deployments"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOYMENTS / "compose" / "compose.yaml").read_text())
 BIN = Path(sys.executable).parent
 AUTH = "recrawl:a-word-of-the-tests"

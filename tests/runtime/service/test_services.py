@@ -28,7 +28,7 @@ from tests.flows.stage import ENDED, ask, run_state, start_run
 from tests.patience import SLOW, until
 from tests.runtime.service.composed import Place, Running
 
-DEPLOYMENTS = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
+DEPLOYMENTS = Path(__file__).parents[3] / "deployments" / "prefect.yaml"
 
 # How many sites and pages three workers crawl here; benchmarks/fleet has the long form.
 SITES = int(os.environ.get("RECRAWL_FLEET_SITES", "6"))
