@@ -45,11 +45,12 @@ setup-docs:
 crawl: setup ## crawl and show the result: the demo site, or URL=https://... (ARGS=--allow-private for your own server)
 	@$(if $(URL),$(BIN)/recrawl crawl "$(URL)" $(ARGS),$(BIN)/python -m labs demo)
 
-check: setup-test ## format, lint, layers and types
+check: setup-test ## format, lint, layers, types and commit subjects
 	@$(BIN)/ruff format --check --quiet || { echo "make format mends the format"; exit 1; }
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/lint-imports --no-logo --cache-dir .cache/import-linter > .cache/imports.txt || { cat .cache/imports.txt; exit 1; }
 	@$(BIN)/mypy
+	@git log -20 --no-merges --format=%s 2>/dev/null | awk 'length > 72 { print "more than 72 characters: " $$0; bad = 1 } END { exit bad }'
 
 test: check ## check, then all tests that take seconds; TESTS=tests/core for some of them
 	@$(BIN)/pytest -n $(JOBS) --dist loadgroup $(TESTS)
