@@ -50,7 +50,7 @@ check: setup-test ## format, lint, layers, types and commit subjects
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/lint-imports --no-logo --cache-dir .cache/import-linter > .cache/imports.txt || { cat .cache/imports.txt; exit 1; }
 	@$(BIN)/mypy
-	@git log -20 --no-merges --format=%s 2>/dev/null | awk 'length > 72 { print "more than 72 characters: " $$0; bad = 1 } END { exit bad }'
+	@git log -10 --no-merges --format=%s 2>/dev/null | awk 'length > 72 { print "more than 72 characters: " $$0; bad = 1 } END { exit bad }'
 
 test: check ## check, then all tests that take seconds; TESTS=tests/core for some of them
 	@$(BIN)/pytest -n $(JOBS) --dist loadgroup $(TESTS)
