@@ -25,7 +25,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "alembic": ("migrations/", "crawler/store/"),
     "apprise": ("crawler/notify/services.py",),
     "jinja2": ("crawler/server/ui/shown.py",),
-    "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/list_xml.py", "labs/replay/history.py"),
+    "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/lists/xml.py", "labs/replay/history.py"),
     "mcp": ("crawler/mcp/",),
     "markupsafe": ("crawler/server/",),
     "numpy": ("crawler/core/", "labs/"),

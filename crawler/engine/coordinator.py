@@ -30,20 +30,20 @@ from datetime import datetime, timedelta
 
 from crawler.core.domain import Hold
 from crawler.core.page_rules import PageRules
-from crawler.engine.breaker import CircuitBreaker
 from crawler.engine.extra_fetches import settle_pending
-from crawler.engine.lease_budget import LeaseBudget
 from crawler.engine.lists import ListReader
-from crawler.engine.login import Login
-from crawler.engine.pacer import LeaseDeadline
 from crawler.engine.parsing import DomainParser
 from crawler.engine.preparation import Preparation
 from crawler.engine.recorder import Recorder
 from crawler.engine.rendering.browsers import PageRenderer
 from crawler.engine.rendering.page_reader import PageReader
-from crawler.engine.requester import Requester, leased_server
+from crawler.engine.requests.breaker import CircuitBreaker
+from crawler.engine.requests.lease_budget import LeaseBudget
+from crawler.engine.requests.login import Login
+from crawler.engine.requests.pacer import LeaseDeadline
+from crawler.engine.requests.requester import Requester, leased_server
+from crawler.engine.requests.session import DomainSession
 from crawler.engine.resources import CrawlResources
-from crawler.engine.session import DomainSession
 from crawler.engine.stats import CrawlStats
 from crawler.engine.store_port import LeasedStore
 from crawler.engine.targets import TargetQueue

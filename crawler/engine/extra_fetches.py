@@ -18,10 +18,10 @@ from crawler.core.visit import (
     refusal_of,
     with_soft_error_signs,
 )
-from crawler.engine.breaker import CircuitBreaker
 from crawler.engine.parsing import DomainParser
 from crawler.engine.rendering.page_reader import PageReader
-from crawler.engine.robots import Ask
+from crawler.engine.requests.breaker import CircuitBreaker
+from crawler.engine.requests.robots import Ask
 from crawler.store.record import StoredBody
 
 # Reads a second answer for a page in the way in which the first was read.

@@ -2,12 +2,12 @@
 
 from crawler.core.http import RobotsRules
 from crawler.core.visit import Known
-from crawler.engine.breaker import CircuitBreaker
 from crawler.engine.lists import lists_of_site
-from crawler.engine.login import Login
-from crawler.engine.pacer import Pacer
-from crawler.engine.requester import Requester
-from crawler.engine.robots import AskWithin, FoundRules, robots_of
+from crawler.engine.requests.breaker import CircuitBreaker
+from crawler.engine.requests.login import Login
+from crawler.engine.requests.pacer import Pacer
+from crawler.engine.requests.requester import Requester
+from crawler.engine.requests.robots import AskWithin, FoundRules, robots_of
 from crawler.engine.stats import CrawlStats
 from crawler.engine.store_port import LeasedStore
 from crawler.plugins import load

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from crawler.core.domain import Lease
 from crawler.core.http import PageKey
 from crawler.core.visit import Known, Visit, reconsider
-from crawler.engine.breaker import CircuitBreaker
-from crawler.engine.lease_budget import LeaseBudget
+from crawler.engine.requests.breaker import CircuitBreaker
+from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.store_port import LeasedStore
 from crawler.engine.visitor import Visitor
 from crawler.plugins import load

@@ -9,7 +9,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Reference, Url
 from crawler.engine.parsing import ParserPool, readers_wanted
 from crawler.engine.rendering.browsers import BrowserSource
-from crawler.engine.session import NO_CERTIFICATES, DomainSession, FindSecret, find_secrets, from_environment
+from crawler.engine.requests.session import NO_CERTIFICATES, DomainSession, FindSecret, find_secrets, from_environment
 from crawler.plugins import load
 from crawler.settings import Settings
 

@@ -16,15 +16,15 @@ from crawler.core.page_rules import PageRules
 from crawler.core.visit import NEVER, Baseline, Known, Target, Visit, decide, refusal_of
 from crawler.engine.extra_fetches import baseline_of, fetch_again
 from crawler.engine.lease import give_back
-from crawler.engine.lease_budget import LeaseBudget
-from crawler.engine.login import Login
 from crawler.engine.parsing import DomainParser
 from crawler.engine.preparation import found_rules, known_under, slow_down
 from crawler.engine.rendering.browsers import PageRenderer
 from crawler.engine.rendering.page_reader import PageRead, PageReader
-from crawler.engine.requester import Requester, leased_server
+from crawler.engine.requests.lease_budget import LeaseBudget
+from crawler.engine.requests.login import Login
+from crawler.engine.requests.requester import Requester, leased_server
+from crawler.engine.requests.session import DomainSession
 from crawler.engine.resources import CrawlResources
-from crawler.engine.session import DomainSession
 from crawler.engine.shift import holder_name
 from crawler.engine.stats import CrawlStats
 from crawler.engine.store_port import LeasedStore, RetryingStore

@@ -40,10 +40,10 @@ from crawler.core.visit import (
 )
 from crawler.engine.extra_fetches import baseline_of, fetch_again, probe_not_found
 from crawler.engine.lists import LIST_BOUNDS, ListReader
-from crawler.engine.login import Login, no_entry
 from crawler.engine.parsing import DomainParser
 from crawler.engine.rendering.page_reader import PageReader
-from crawler.engine.requester import Requester, received_of
+from crawler.engine.requests.login import Login, no_entry
+from crawler.engine.requests.requester import Requester, received_of
 from crawler.store.record import StoredBody
 
 # The body of a page's last Snapshot, if it is kept; told what the page says now.

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 from crawler.clock import Clock
 from crawler.core.budget import Refund
 from crawler.core.http import Answer, Relay, Relayed, Url
-from crawler.engine.lease_budget import LeaseBudget
-from crawler.engine.pacer import Pacer
-from crawler.engine.requester import PacedWeb, Requester
+from crawler.engine.requests.lease_budget import LeaseBudget
+from crawler.engine.requests.pacer import Pacer
+from crawler.engine.requests.requester import PacedWeb, Requester
 from crawler.engine.stats import CrawlStats
 from crawler.store.claim import Grant
 

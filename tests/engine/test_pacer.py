@@ -9,8 +9,8 @@ import pytest
 from crawler.clock import Clock
 from crawler.core.budget import parse_hours
 from crawler.core.http import Fetched, Reason, Unreached
-from crawler.engine.pacer import LONGEST_FOR_LATENCY, OpenHours, Pacer
-from crawler.engine.requester import latency_of
+from crawler.engine.requests.pacer import LONGEST_FOR_LATENCY, OpenHours, Pacer
+from crawler.engine.requests.requester import latency_of
 from crawler.store.database import Database
 from labs.demo.server import LivingServer
 from tests.engine.crawls import START, crawl, register

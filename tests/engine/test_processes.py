@@ -19,7 +19,7 @@ from crawler.engine import CrawlStats, ShiftHooks, ShiftResult, open_resources, 
 from crawler.engine.processes import HelperLost, crew
 from crawler.engine.processes.helper import Helper
 from crawler.engine.processes.messages import Equipment
-from crawler.engine.session import from_environment
+from crawler.engine.requests.session import from_environment
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains
 from crawler.store.database import Database

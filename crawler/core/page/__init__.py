@@ -18,12 +18,12 @@ from crawler.core.page.fingerprint import (
 )
 from crawler.core.page.forms import LoginForm, login_form_in
 from crawler.core.page.html import parse_html
-from crawler.core.page.list_dates import ListDate
-from crawler.core.page.list_source import is_list_body
+from crawler.core.page.lists.dates import ListDate
+from crawler.core.page.lists.source import is_list_body
+from crawler.core.page.lists.url_list import MAX_LIST_BYTES, ListEntry, ListKind, UrlList, read_url_list
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, is_watched, left_out
 from crawler.core.page.pick import selector_of
 from crawler.core.page.script_signs import ScriptSign, has_scripts
 from crawler.core.page.selectors import WHOLE, View, together
 from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
-from crawler.core.page.url_list import MAX_LIST_BYTES, ListEntry, ListKind, UrlList, read_url_list

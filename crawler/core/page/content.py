@@ -11,9 +11,9 @@ from crawler.core.http import Url, normalise, normalise_all
 from crawler.core.page.blocks import text_and_main_of, without_frame
 from crawler.core.page.charset import decoded
 from crawler.core.page.document import Document, ReadDocument, collapsed
-from crawler.core.page.feeds import read_xml
 from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.json_text import read_json
+from crawler.core.page.lists.feeds import read_xml
 from crawler.core.page.media_type import Kind, kind_of
 from crawler.core.page.pickled import PickledAsCall
 from crawler.core.page.script_signs import ScriptSign, script_signs_of

@@ -20,7 +20,7 @@ from crawler.core.domain import Lease
 from crawler.engine.machine import usable_cores
 from crawler.engine.processes.helper import Helper
 from crawler.engine.processes.messages import Equipment
-from crawler.engine.session import FindSecret
+from crawler.engine.requests.session import FindSecret
 from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.settings import Settings
 from crawler.store.database import Database

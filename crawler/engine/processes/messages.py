@@ -9,7 +9,7 @@ from uuid import UUID
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
-from crawler.engine.session import FindSecret
+from crawler.engine.requests.session import FindSecret
 from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.settings import Settings
 

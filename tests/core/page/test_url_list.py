@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from crawler.core.http import Url
 from crawler.core.page import ListEntry, UrlList, read_url_list
-from crawler.core.page.list_dates import ListDate, date_of
-from crawler.core.page.list_source import text_of
-from crawler.core.page.url_list import MAX_ENTRIES, MAX_LIST_BYTES, read_list_text
+from crawler.core.page.lists.dates import ListDate, date_of
+from crawler.core.page.lists.source import text_of
+from crawler.core.page.lists.url_list import MAX_ENTRIES, MAX_LIST_BYTES, read_list_text
 from tests.core.page.url_list_cases import BROKEN, CASES, DATES, HERE, Case, loc, urlset
 
 

@@ -14,9 +14,9 @@ from enum import StrEnum
 from hashlib import blake2b
 
 from crawler.core.http import Url, normalise
-from crawler.core.page.list_dates import ListDate, date_of
-from crawler.core.page.list_source import ListStopped, as_xml, begun, text_of
-from crawler.core.page.list_xml import RawEntry, entries_of
+from crawler.core.page.lists.dates import ListDate, date_of
+from crawler.core.page.lists.source import ListStopped, as_xml, begun, text_of
+from crawler.core.page.lists.xml import RawEntry, entries_of
 
 MAX_LIST_BYTES = 50 << 20  # of one list, unpacked, by the protocol
 MAX_ENTRIES = 50_000  # of one list, by the protocol; and so many alternates beside them

@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 from crawler.core.http import Url
 from crawler.core.page.document import Document, collapsed
-from crawler.core.page.url_list import read_list_text
+from crawler.core.page.lists.url_list import read_list_text
 
 MAX_DEPTH = 200  # feeds have five, documents for print thirty
 

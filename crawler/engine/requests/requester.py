@@ -28,9 +28,9 @@ from crawler.core.http import (
     Url,
     Validators,
 )
-from crawler.engine.lease_budget import LeaseBudget
-from crawler.engine.pacer import OpenHours, Pacer
-from crawler.engine.session import DomainSession
+from crawler.engine.requests.lease_budget import LeaseBudget
+from crawler.engine.requests.pacer import OpenHours, Pacer
+from crawler.engine.requests.session import DomainSession
 from crawler.engine.stats import CrawlStats
 from crawler.settings import Settings
 

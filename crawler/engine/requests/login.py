@@ -18,8 +18,8 @@ from crawler.core.http import (
 )
 from crawler.core.page import LoginForm, login_form_in
 from crawler.core.visit import PERMANENT, TEMPORARY
-from crawler.engine.requester import Requester
-from crawler.engine.session import DomainSession
+from crawler.engine.requests.requester import Requester
+from crawler.engine.requests.session import DomainSession
 
 log = logging.getLogger("recrawl.login")
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from html.entities import html5
 
 from crawler.core.http import Url, normalise
-from crawler.core.page.list_source import AMPERSAND, ListStopped
+from crawler.core.page.lists.source import AMPERSAND, ListStopped
 
 MAX_DEPTH = 64  # feeds have five, and some have web pages in them
 MAX_ELEMENTS = 2_000_000  # forty for each entry of the longest list
