@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = "benchmarks|cli|core|crawl|crawler|demo|docs|flows|lab|local|migrations|models|plan|register|store|tests|web"
-PATH = re.compile(rf"(?<![\w/.:\-])(?:{ROOMS})/\w[\w./\-]*")
+PACKAGES = (
+    "app|benchmarks|cli|core|crawl|crawler|docs|engine|export|fetch|flows|format|labs|mcp|migrations|models"
+    "|notify|planner|prune|runtime|server|store|tests"
+)
+PATH = re.compile(rf"(?<![\w/.:\-])(?:{PACKAGES})/\w[\w./\-]*")
 MODULE = re.compile(r"(?<![\w/.\-])[a-z]\w*\.py\b")
 BASES = (ROOT, ROOT / "crawler", ROOT / "crawler" / "core")
 # What only looks like a path, or is the path of something that is not there.
