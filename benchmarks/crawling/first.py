@@ -19,9 +19,9 @@ from benchmarks.harness.database import HOME
 from benchmarks.harness.machine import described, pin_to_one_core, share_cores
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
-from crawler.cli.charts.chart import Chart, Series
-from crawler.cli.charts.show import write_figures
+from crawler.cli.plot import Chart, Series
 from crawler.runtime.postgres.cluster import borrowed_postgres
+from labs.charts import write_figures
 from tests.engine.corpus import fetch
 
 CRAWLERS = {each.name: each for each in (RECRAWLER, SCRAPY, SCRAPY_POSTGRES, CRAWLEE)}

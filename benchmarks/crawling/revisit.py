@@ -23,9 +23,9 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.nginx import Nginx, folder_site, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
-from crawler.cli.charts.chart import Chart, Series
-from crawler.cli.charts.show import write_figures
+from crawler.cli.plot import Chart, Series
 from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
+from labs.charts import write_figures
 from tests.engine.corpus import copied, fetch, file_of
 
 CRAWLERS = (RECRAWLER, SCRAPY_CACHE)

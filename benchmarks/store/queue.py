@@ -24,12 +24,12 @@ from benchmarks.harness.table import table
 from benchmarks.store.aged import aged
 from benchmarks.store.looks import Kind, Spent, one_batch
 from benchmarks.store.workers import Work, all_ready, at_once
-from crawler.cli.charts.chart import Chart, Series
-from crawler.cli.charts.show import write_figures
+from crawler.cli.plot import Chart, Series
 from crawler.core.domain import Lease
 from crawler.engine import settle_memory
 from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
 from crawler.store.database import open_database
+from labs.charts import write_figures
 from tests.engine.crawls import coins_missing
 
 HEAD = ("what", "pages in all", "pages/s", "CPU ms/page", "Postgres CPU ms/page", "times the smallest")

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from markupsafe import Markup
 
-from crawler.cli.charts.axes import Axis, axis_over, shown
+from crawler.format.axes import Axis, axis_over, format_mark
 
 LEFT, RIGHT, TOP, BOTTOM = 40, 14, 26, 40  # pixels around the plot
 MOST_DOTS = 60  # of a line; beyond, it goes without
@@ -125,7 +125,7 @@ def _draw_grid(svg: Element, frame: _Frame) -> None:
     for mark in frame.y_axis.marks():
         y = frame.y(mark)
         SubElement(svg, "path", {"class": "grid", "d": f"M{left} {y:.1f}H{right}"})
-        _text(svg, shown(mark), x=left - 8, y=y + 4, anchor="end")
+        _text(svg, format_mark(mark), x=left - 8, y=y + 4, anchor="end")
     for x, words in _spaced(_x_marks(frame)):
         SubElement(svg, "path", {"class": "tick", "d": f"M{x:.1f} {bottom}v4"})
         _text(svg, words, x=x, y=bottom + 17, anchor="middle")
@@ -136,7 +136,7 @@ def _draw_grid(svg: Element, frame: _Frame) -> None:
 
 def _x_marks(frame: _Frame) -> Iterator[tuple[float, str]]:
     if not frame.plot.times:
-        yield from ((frame.x(mark), shown(mark)) for mark in frame.x_axis.marks())
+        yield from ((frame.x(mark), format_mark(mark)) for mark in frame.x_axis.marks())
         return
     for at, words in time_marks(frame.x_axis.low, frame.x_axis.high):
         yield frame.x(at), words

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.cli.charts.chart import Chart, Series
-from crawler.cli.charts.show import show_charts
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
+from crawler.cli.plot import Chart, Series
 from crawler.cli.progress import Runs
 from crawler.errors import BadInput
 from crawler.format.values import format_share
+from labs.charts import show_charts
 from labs.experiments.comparison import ComparisonRow, Job, Made, Mean, WorldSource, compare
 from labs.experiments.policies.named import AMOUNTS, EVERY, INFORMED, OPTIMUM, OURS, POLICIES, SWITCHED
 from labs.experiments.worlds.populations import POPULATIONS

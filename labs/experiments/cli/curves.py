@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from crawler.cli.charts.chart import Chart, Named, Series
+from crawler.cli.plot import Chart, Named, Series
 from labs.experiments.discovery import Coverage
 from labs.experiments.interpolation import Interpolation
 from labs.experiments.trials import Beside, Curve, Ranking, Reaction

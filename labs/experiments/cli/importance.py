@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.cli.charts.show import show_plots, write_figures
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json
+from crawler.cli.plot import show_plots
 from crawler.cli.progress import Visits
 from crawler.format.values import format_share
+from labs.charts import write_figures
 from labs.experiments import nutch, trials
 from labs.experiments.cli import curves
 from labs.experiments.cli.shown import (

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from crawler.cli.charts.chart import Chart, Series
-from crawler.cli.charts.show import show_charts
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
+from crawler.cli.plot import Chart, Series
 from crawler.format.values import format_share
+from labs.charts import show_charts
 from labs.experiments import dai, estimator
 from labs.experiments.dai import Timing, Track
 from labs.experiments.estimator import Gaps, PointBias, PriorFit

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from crawler.app.registration import domain_named
-from crawler.cli.charts.show import show_charts
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark
 from crawler.cli.session import Interrupts, with_database
@@ -13,6 +12,7 @@ from crawler.core.http import Url
 from crawler.errors import CrawlerError
 from crawler.store import report
 from crawler.store.database import Database
+from labs.charts import show_charts
 from labs.experiments.cli.compare import charts_of, measured, show_rows
 from labs.experiments.comparison import Job
 from labs.experiments.looks import ReplayedLook, looks_by_url

@@ -5,10 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from crawler.app.registration import domain_named, require_not_before_last_visit
-from crawler.cli.charts.chart import Chart, Series
-from crawler.cli.charts.show import show_plots
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
+from crawler.cli.plot import Chart, Series, show_plots
 from crawler.cli.session import Interrupts, with_database
 from crawler.core.budget import Expectation, PolicyForecast, Price, week_from
 from crawler.format.values import format_count, format_share, format_span, format_when

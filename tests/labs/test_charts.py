@@ -5,9 +5,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.cli.charts.axes import axis_over, shown
-from crawler.cli.charts.chart import COLOURS, DASHES, Chart, Series, svg
-from crawler.cli.charts.plot import DOTS, plot
+from crawler.cli.plot import DOTS, Chart, Series, plot
+from crawler.format.axes import axis_over, format_mark
+from labs.charts import COLOURS, DASHES, svg
 
 numbers = st.floats(1e-6, 1e9)
 FALLING = Chart(
@@ -41,7 +41,7 @@ def test_an_axis_over_nothing_still_has_two_ends(log: bool) -> None:
 def test_marks_are_round_numbers() -> None:
     assert axis_over([3.0, 10.0]).marks() == [0, 2, 4, 6, 8, 10]
     assert axis_over([3.0, 80.0], log=True).marks() == [2, 5, 10, 20, 50, 100]
-    assert [shown(value) for value in (0.05, 2.0, 1000.0, 100_000.0)] == ["0.05", "2", "1,000", "100,000"]
+    assert [format_mark(value) for value in (0.05, 2.0, 1000.0, 100_000.0)] == ["0.05", "2", "1,000", "100,000"]
 
 
 def test_an_svg_is_well_formed_and_has_a_line_and_a_label_for_each_series() -> None:

@@ -1,54 +1,20 @@
-"""Line charts: what is to be shown, and an SVG of it that stands alone, light and without any script."""
+"""Line charts as SVG files that stand alone, light and without any script; and what labs and benchmarks draw."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
-from crawler.cli.charts.axes import Axis, axis_over, shown
+from crawler.cli.output import out, remark, say
+from crawler.cli.plot import Chart, Named, plot
+from crawler.errors import CrawlerError
+from crawler.format.axes import format_mark
 
 # Told apart by people who see colours differently, too: Okabe and Ito, "Color universal design", 2008.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#8c6d31")
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "", "7 3", "2 3", "9 3 2 3")
 LEFT, TOP, BOTTOM = 64, 44, 52  # pixels around the plot
 CHARACTER = 7.0  # pixels of a letter of the legend, about
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One line: points in order of x. Numbers that are not finite, or that a logarithm has not, make no point."""
-
-    label: str
-    points: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """Some lines over the same axes; of more than there are COLOURS the first ones look like the last."""
-
-    title: str
-    x_label: str
-    y_label: str
-    series: tuple[Series, ...]
-    log_x: bool = False
-    log_y: bool = False
-
-    def axes(self) -> tuple[Axis, Axis]:
-        """The axes that hold all points."""
-        points = [point for series in self.series for point in series.points]
-        horizontal = axis_over((x for x, _ in points), log=self.log_x)
-        return horizontal, axis_over((y for _, y in points), log=self.log_y)
-
-    def points(self, series: Series) -> list[tuple[float, float]]:
-        """The points of a line that can be shown, x and y from 0 to 1."""
-        x_axis, y_axis = self.axes()
-        return [
-            (x_axis.place(x), y_axis.place(y))
-            for x, y in series.points
-            if (x > 0 or not self.log_x) and (y > 0 or not self.log_y) and abs(x) + abs(y) < float("inf")
-        ]
-
-
-Named = list[tuple[str, Chart]]  # each with the name of its file, without the ending
 
 
 def svg(chart: Chart, *, width: int = 720, height: int = 400) -> str:
@@ -86,11 +52,11 @@ def _frame(plot: _Plot) -> Iterator[str]:
     for mark in y_axis.marks():
         y = plot.y(y_axis.place(mark))
         yield f'<path d="M{left:.1f} {y:.1f}H{right:.1f}" stroke="#ddd"/>'
-        yield f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{shown(mark)}</text>'
+        yield f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{format_mark(mark)}</text>'
     for mark in x_axis.marks():
         x = plot.x(x_axis.place(mark))
         yield f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" stroke="#eee"/>'
-        yield f'<text x="{x:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">{shown(mark)}</text>'
+        yield f'<text x="{x:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">{format_mark(mark)}</text>'
     yield f'<path d="M{left:.1f} {top:.1f}V{bottom:.1f}H{right:.1f}" stroke="#333" fill="none"/>'
     middle = (left + right) / 2
     yield f'<text x="{middle:.1f}" y="{bottom + 40:.1f}" text-anchor="middle">{escape(plot.chart.x_label)}</text>'
@@ -124,3 +90,38 @@ def _stroke(n: int) -> str:
     colour, dashes = COLOURS[n % len(COLOURS)], DASHES[n % len(DASHES)]
     dash = f' stroke-dasharray="{dashes}"' if dashes else ""
     return f'stroke="{colour}" stroke-width="2" stroke-linejoin="round"{dash}'
+
+
+def show_charts(charts: Sequence[tuple[str, Chart]], *, folder: Path | None, on_terminal: bool) -> None:
+    """Print charts if the output is a terminal, and write them to a folder if one is given.
+
+    charts: the name of a file without its ending, and what it shows.  Raises CrawlerError if a file cannot be written.
+    """
+    if on_terminal and out().is_terminal:
+        for _, chart in charts:
+            say("")
+            for line in plot(chart):
+                say(line)
+    if folder is not None:
+        _write(charts, folder)
+        remark(f"{len(charts)} figures in {folder}")
+
+
+def write_figures(charts: Named, folder: Path | None) -> None:
+    """Write the charts as SVG to a folder, if one is given. Raises CrawlerError if that fails."""
+    if folder is None:
+        return
+    if not charts:
+        remark("No figures: a line takes two rates of change above 0")
+        return
+    _write(charts, folder)
+    remark(f"Wrote {', '.join(f'{name}.svg' for name, _ in charts)} to {folder}")
+
+
+def _write(charts: Sequence[tuple[str, Chart]], folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, chart in charts:
+            (folder / f"{name}.svg").write_text(svg(chart), encoding="utf-8")
+    except OSError as error:
+        raise CrawlerError(f"the figures cannot be written to {folder}: {error.strerror}") from error

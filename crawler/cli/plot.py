@@ -1,11 +1,66 @@
-"""A chart in plain characters, for a terminal or a log."""
+"""Line charts in plain characters, for a terminal or a log."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 
-from crawler.cli.charts.axes import Axis, shown
-from crawler.cli.charts.chart import Chart
+from rich.text import Text
+
+from crawler.cli.output import out, say
+from crawler.format.axes import Axis, axis_over, format_mark
 
 DOTS = "●○◆◇▲△■□"  # one for each line of a chart
+COLORS = ("blue", "red", "green", "magenta", "yellow", "cyan", "white", "bright_black")
+PLOT_WIDTH = 72  # characters, where there is room
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line: points in order of x. Numbers that are not finite, or that a logarithm has not, make no point."""
+
+    label: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Some lines over the same axes; lines beyond the eighth look like the first ones."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    log_x: bool = False
+    log_y: bool = False
+
+    def axes(self) -> tuple[Axis, Axis]:
+        """The axes that hold all points."""
+        points = [point for series in self.series for point in series.points]
+        horizontal = axis_over((x for x, _ in points), log=self.log_x)
+        return horizontal, axis_over((y for _, y in points), log=self.log_y)
+
+    def points(self, series: Series) -> list[tuple[float, float]]:
+        """The points of a line that can be shown, x and y from 0 to 1."""
+        x_axis, y_axis = self.axes()
+        return [
+            (x_axis.place(x), y_axis.place(y))
+            for x, y in series.points
+            if (x > 0 or not self.log_x) and (y > 0 or not self.log_y) and abs(x) + abs(y) < float("inf")
+        ]
+
+
+Named = list[tuple[str, Chart]]  # each with the name of its file, without the ending
+
+
+def show_plots(charts: Named) -> None:
+    """Print the charts, in colors where the terminal has them."""
+    width = max(min(out().width - 16, PLOT_WIDTH), 20)
+    for _, chart in charts:
+        say("")
+        for row in plot(chart, width=width):
+            line = Text(row)
+            for dot, color in zip(DOTS, COLORS, strict=True):
+                line.highlight_words([dot], color)
+            out().print(line, soft_wrap=True)
 
 
 def plot(chart: Chart, *, width: int = 72, height: int = 16) -> list[str]:
@@ -44,7 +99,7 @@ def _rows(axis: Axis, height: int) -> list[str]:
     """The number beside each row, or nothing."""
     numbers = [""] * height
     for mark in axis.marks():
-        numbers[round((1 - axis.place(mark)) * (height - 1))] = shown(mark)
+        numbers[round((1 - axis.place(mark)) * (height - 1))] = format_mark(mark)
     return numbers
 
 
@@ -52,7 +107,7 @@ def _columns(axis: Axis, width: int) -> str:
     """The numbers below, each centred on its column, those left out that would touch another."""
     line = ""
     for mark in axis.marks():
-        number = shown(mark)
+        number = format_mark(mark)
         start = max(round(axis.place(mark) * (width - 1)) - len(number) // 2, 0)
         if start >= len(line) + (2 if line else 0):
             line = line.ljust(start) + number

@@ -50,8 +50,8 @@ def axis_over(values: Iterable[float], *, log: bool = False) -> Axis:
     return Axis(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step or step)
 
 
-def shown(value: float) -> str:
-    """A mark's number, as short as it can be told."""
+def format_mark(value: float) -> str:
+    """Return the number of a mark, as short as possible."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
 
 
