@@ -5,9 +5,9 @@ from datetime import timedelta
 from prefect import State, flow
 from prefect.states import Completed
 
+from crawler.app.notifications import count_failing
 from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
-from crawler.store import subscriptions
 from crawler.store.database import open_database
 from flows.ending import says_why
 from flows.shift import instant
@@ -33,9 +33,9 @@ async def notify(at: str = "") -> State[dict[str, int]]:
     with crawl_database(chosen) as url:
         async with open_database(url) as db:
             done = await tell(db, chosen, at=instant(at), within=WITHIN)
-            waiting = [each for each in await subscriptions.states(db) if each.failures and not each.is_paused]
+            waiting = await count_failing(db)
     counts = {"changes": done.changes, "messages": done.messages, "failed": len(done.untold)}
     if done.untold:
         return Completed(name=NOT_ALL_TOLD, message=" ".join(untold_sentences(done)), data=counts)
-    left = f" {len(waiting)} that failed before are left alone for a while." if waiting else ""
+    left = f" {waiting} that failed before are left alone for a while." if waiting else ""
     return Completed(message=f"{told_sentence(done)}{left}", data=counts)

@@ -87,7 +87,7 @@ def add(
     """
     from crawler.cli.actions.delivery import notify
 
-    asked = notify.SubscriptionAsked(
+    request = notify.SubscriptionRequest(
         target=target,
         domain=domain,
         pattern=pattern,
@@ -100,7 +100,7 @@ def add(
         secret=secret,
         allow_private=allow_private,
     )
-    return notify.add(asked, as_json=as_json)
+    return notify.add(request, as_json=as_json)
 
 
 @app.command("list")

@@ -1,187 +1,66 @@
 """recrawl notify: who is told of changes, and what could not be told."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from crawler.app.registration import domain_named
-from crawler.cli.actions.delivery.notify_run import numbered
-from crawler.cli.actions.delivery.notify_words import (
-    about,
-    elsewhere_of,
-    facts,
-    letter,
-    remark_lacking,
-    show_subscription,
+from crawler.app import notifications
+from crawler.app.notifications import (
+    MOST_BYTES,
+    MOST_LISTED,
+    DeadLetter,
+    Subscription,
+    SubscriptionRequest,
+    SubscriptionWish,
+    headline,
 )
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, remark, say, show
-from crawler.cli.session import Interrupts, with_database
-from crawler.core.alert import Condition, ConditionKind
-from crawler.core.domain import Domain
-from crawler.core.http import parse_reference, pattern_of, refusals_of
-from crawler.core.page import View
-from crawler.errors import BadInput
-from crawler.format.kinds import NEWS, parse_kinds
-from crawler.format.values import format_count, format_instant
-from crawler.notify import checked_target, headline, keys_of, sealed_text
-from crawler.runtime.keys.entrance import command_seal
-from crawler.runtime.secrets import secret_of_variable
+from crawler.cli.output import print_json, remark, say, show, show_facts
+from crawler.cli.session import with_database
+from crawler.format.kinds import KIND_WORDS, NEWS
+from crawler.format.values import format_bytes, format_count, format_instant, format_when
 from crawler.settings import settings
-from crawler.store import report, subscriptions
-from crawler.store.database import Database
-from crawler.store.report import EventKind
-from crawler.store.subscriptions import MOST_LISTED, DeadLetter, Subscription, SubscriptionWish
-
-OF_STANDING = frozenset({EventKind.FIRST, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.BACK})
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionAsked:
-    """A subscription as it was typed. conditions: texts and bounds by their ConditionKind, None where not given."""
-
-    target: str
-    domain: str | None
-    pattern: str | None
-    kinds: str | None
-    conditions: Mapping[str, str | float | None]
-    place: str | None
-    digest: str | None
-    quiet: str | None
-    zone: str | None
-    secret: str | None
-    allow_private: bool
-
-
-def add(asked: SubscriptionAsked, *, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> Subscription:
-        domain = await domain_named(db, asked.domain) if asked.domain is not None else None
-        wish = _wish(asked, domain)
-        now = datetime.now(UTC)
-        await report.stamp_feed(db, at=now)  # what was found before is no news
-        return await subscriptions.add(db, wish, at=now)
-
-    made = with_database(work)
+def add(request: SubscriptionRequest, *, as_json: bool) -> int:
+    made = with_database(lambda db, _: notifications.subscribe(db, settings(), request, at=datetime.now(UTC)))
     if as_json:
         print_json(facts(made))
         return DONE
     say(f"Subscription {made.id}: {about(made)}")
     if not made.wish.secret and made.wish.target.startswith(("http://", "https://")):
         remark("Its messages are not signed: --secret env:NAME signs them")
-    remark_lacking(made)
+    remark_missing_secrets(made)
     remark(f"Next: recrawl notify test {made.id}")
     return DONE
 
 
-def _wish(asked: SubscriptionAsked, domain: Domain | None) -> SubscriptionWish:
-    """What was typed as a wish. Raises BadInput."""
-    target = checked_target(asked.target, allow_private=asked.allow_private)
-    sealed = sealed_text(target)
-    try:
-        condition = _condition(asked.conditions)
-        if asked.pattern is not None:
-            pattern_of(asked.pattern)
-        _ = View(watch=(asked.place,)) if asked.place is not None else None
-        refused = refusals_of((asked.pattern,)) if asked.pattern is not None else ()
-        wish = SubscriptionWish(
-            target=target,
-            kinds=parse_kinds(asked.kinds) if asked.kinds is not None else (OF_STANDING if condition else NEWS),
-            secret=_checked_secret(asked.secret) if asked.secret is not None else "",
-            seal=command_seal(settings().home.resolve())(sealed) if sealed else "",
-            allow_private=asked.allow_private,
-            domain_id=domain.id if domain is not None else None,
-            pattern=asked.pattern or "",
-            place=asked.place or "",
-            condition=condition,
-            digest=asked.digest or "",
-            quiet=asked.quiet or "",
-            zone=asked.zone or (domain.hours.zone if domain is not None else "UTC"),
-        )
-        _ = wish.times
-    except ValueError as error:
-        raise BadInput(str(error)) from error
-    if refused:
-        raise BadInput(refused[0])
-    if asked.place is not None and condition is None:
-        raise BadInput("--place names what --match, --lacks, --above or --below is about; none of them is given")
-    if condition is not None and condition.kind.is_of_number and not (wish.place or _is_watched(domain)):
-        raise BadInput("which number of a page is meant? Name the piece that has it: --place SELECTOR")
-    return wish
-
-
-def _checked_secret(text: str) -> str:
-    """Return a reference to a signing key as it is stored. Raises ValueError where the key is here and is none."""
-    reference = parse_reference(text)
-    key = secret_of_variable(reference)
-    try:
-        _ = keys_of(key) if key is not None else ()
-    except ValueError as error:
-        raise ValueError(f"{reference} holds {error}") from error
-    return str(reference)
-
-
-def _is_watched(domain: Domain | None) -> bool:
-    """Whether its user's rules leave a piece of some pages."""
-    return domain is not None and any(rule.view.watch for rule in domain.settings.rules)
-
-
-def _condition(given: Mapping[str, str | float | None]) -> Condition | None:
-    said = {ConditionKind(name): value for name, value in given.items() if value is not None}
-    if len(said) > 1:
-        raise BadInput("one of --match, --lacks, --above and --below at a time; another subscription may have another")
-    for kind, value in said.items():
-        if isinstance(value, str):
-            return Condition(kind=kind, text=value)
-        if value is not None:
-            return Condition(kind=kind, bound=value)
-    return None
-
-
 def list_all(*, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> list[Subscription]:
-        return await subscriptions.every(db)
-
-    found, home = with_database(work), settings().home.resolve()
+    found = with_database(lambda db, _: notifications.list_subscriptions(db, settings()))
     if as_json:
-        print_json({"subscriptions": [facts(each, elsewhere=elsewhere_of(each, home=home)) for each in found]})
+        print_json({"subscriptions": [facts(each, elsewhere=elsewhere) for each, elsewhere in found]})
         return DONE
     if not found:
         say("Nobody is told of changes: recrawl notify add TARGET")
-    for n, each in enumerate(found):
+    for n, (each, elsewhere) in enumerate(found):
         if n:
             say("")
-        show_subscription(each, elsewhere=elsewhere_of(each, home=home), now=datetime.now(UTC))
+        show_subscription(each, elsewhere=elsewhere, now=datetime.now(UTC))
     return DONE
 
 
 def remove(number: int, *, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> Subscription:
-        found = await numbered(db, number)
-        await subscriptions.remove(db, number)
-        return found
-
-    found = with_database(work)
+    found = with_database(lambda db, _: notifications.unsubscribe(db, number))
     if as_json:
         print_json(facts(found))
-    else:
-        say(f"Subscription {number} is removed{_lost(found)}")
-    return DONE
-
-
-def _lost(found: Subscription) -> str:
+        return DONE
     waiting = f"{format_count(found.waiting, 'change')} that waited" if found.waiting else ""
     dead = f"{format_count(found.dead, 'dead letter')}" if found.dead else ""
     lost = " and ".join(filter(None, (waiting, dead)))
-    return f", and {lost} with it" if lost else ""
+    say(f"Subscription {number} is removed{f', and {lost} with it' if lost else ''}")
+    return DONE
 
 
 def dead(number: int | None, *, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> list[DeadLetter]:
-        if number is not None:
-            await numbered(db, number)
-        return await subscriptions.dead_letters(db, number)
-
-    found = with_database(work)
+    found = with_database(lambda db, _: notifications.list_dead_letters(db, number))
     if as_json:
         print_json({"dead": [letter(each) for each in found]})
     elif not found:
@@ -204,27 +83,132 @@ def dead(number: int | None, *, as_json: bool) -> int:
 
 
 def redeliver(ids: list[int] | None, *, at: datetime, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> int:
-        return await subscriptions.redeliver(db, ids, at=at)
-
-    many = with_database(work)
-    _tell_many(many, ids, as_json=as_json, said="will be sent once more: recrawl notify run")
-    return DONE if many or ids is None else PROBLEM
+    many = with_database(lambda db, _: notifications.redeliver(db, ids, at=at))
+    return _tell_many(many, ids, as_json=as_json, said="will be sent once more: recrawl notify run")
 
 
 def discard(ids: list[int] | None, *, at: datetime, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> int:
-        return await subscriptions.discard(db, ids, at=at)
+    many = with_database(lambda db, _: notifications.discard(db, ids, at=at))
+    return _tell_many(many, ids, as_json=as_json, said="forgotten")
 
-    many = with_database(work)
-    _tell_many(many, ids, as_json=as_json, said="forgotten")
+
+def _tell_many(many: int, ids: list[int] | None, *, as_json: bool, said: str) -> int:
+    if as_json:
+        print_json({"letters": many})
+    else:
+        say(f"{format_count(many, 'dead letter')} {said}" if many else "No such dead letter")
+        if many and ids is not None and many < len(set(ids)):
+            remark(f"{len(set(ids)) - many} of these numbers are no dead letters: recrawl notify dead")
     return DONE if many or ids is None else PROBLEM
 
 
-def _tell_many(many: int, ids: list[int] | None, *, as_json: bool, said: str) -> None:
-    if as_json:
-        print_json({"letters": many})
-        return
-    say(f"{format_count(many, 'dead letter')} {said}" if many else "No such dead letter")
-    if many and ids is not None and many < len(set(ids)):
-        remark(f"{len(set(ids)) - many} of these numbers are no dead letters: recrawl notify dead")
+def about(found: Subscription) -> str:
+    """What is told to whom, in a line."""
+    wish = found.wish
+    kinds = (
+        "" if wish.condition is not None or wish.kinds == NEWS else ", ".join(sorted(KIND_WORDS[k] for k in wish.kinds))
+    )
+    where = f"{found.domain or 'all domains'}{f' {wish.pattern}' if wish.pattern else ''}"
+    when = [f"together {wish.digest}" if wish.digest else "", f"nothing {wish.quiet}" if wish.quiet else ""]
+    zone = wish.zone if wish.digest or wish.quiet else ""
+    told = ", ".join(filter(None, (_shown(wish), kinds, *when, zone)))
+    return f"{wish.target} is told of {where}{f': {told}' if told else ''}"
+
+
+def _shown(wish: SubscriptionWish) -> str:
+    """A condition in a few words."""
+    if wish.condition is None:
+        return ""
+    about = f"{wish.condition.bound:g}" if wish.condition.kind.is_of_number else repr(wish.condition.text)
+    said = f"when {about} {wish.condition.kind}"
+    if wish.condition.kind.is_of_number:
+        said = f"when the number is {wish.condition.kind} {about}"
+    return f"{said} in {wish.place}" if wish.place else said
+
+
+def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> None:
+    """A subscription, and how it is going. elsewhere: why no process of this home may run its command, or empty."""
+    say(f"{each.id}  {about(each)}")
+    trouble = ""
+    if each.failures:
+        is_tried = each.resume_at is not None and each.paused_at is None
+        again = f"; next try {format_when(each.resume_at, now=now)}" if is_tried else ""
+        trouble = f"{format_count(each.failures, 'failure')} in a row, {each.last_error}{again}"
+    told = (
+        f"{format_count(each.delivered, 'change')}, last {format_when(each.delivered_at, now=now)}"
+        if each.delivered
+        else ""
+    )
+    show_facts(
+        [
+            ("   paused", f"since {format_when(each.paused_at, now=now)}" if each.paused_at is not None else ""),
+            ("   told", told or "nothing yet"),
+            ("   waiting", format_count(each.waiting, "change") if each.waiting else ""),
+            ("   trouble", trouble),
+            ("   messages", _size(each)),
+            ("   not run here", elsewhere),
+            ("   dead letters", f"{each.dead}: recrawl notify dead {each.id}" if each.dead else ""),
+        ]
+    )
+
+
+def _size(each: Subscription) -> str:
+    usual = each.most_bytes >= MOST_BYTES
+    return "" if usual else f"of {format_bytes(each.most_bytes)} at most, since larger ones were refused (413)"
+
+
+def remark_missing_secrets(found: Subscription) -> None:
+    """Say beside the answer what of a subscription's secrets a running stack does not know."""
+    for why in notifications.missing_secrets(settings(), found):
+        remark(why)
+
+
+def facts(found: Subscription, *, elsewhere: str = "") -> dict[str, object]:
+    """A subscription as JSON. elsewhere: as in show_subscription."""
+    wish, condition = found.wish, found.wish.condition
+    return {
+        "number": found.id,
+        "target": wish.target,
+        "domain": found.domain,
+        "pattern": wish.pattern or None,
+        "kinds": sorted(wish.kinds),
+        "condition": None
+        if condition is None
+        else {
+            "kind": condition.kind,
+            "text": condition.text or None,
+            "bound": condition.bound if condition.kind.is_of_number else None,
+        },
+        "place": wish.place or None,
+        "digest": wish.digest or None,
+        "quiet": wish.quiet or None,
+        "zone": wish.zone,
+        "secret": wish.secret or None,
+        "allow_private": wish.allow_private,
+        "made_at": found.made_at,
+        "paused_at": found.paused_at,
+        "cursor": found.position,
+        "told": found.delivered,
+        "told_at": found.delivered_at,
+        "waiting": found.waiting,
+        "dead": found.dead,
+        "failures": found.failures,
+        "failing_since": found.failing_since,
+        "next_try_at": found.resume_at,
+        "last_error": found.last_error or None,
+        "most_bytes": found.most_bytes,
+        "not_run_here": elsewhere or None,
+    }
+
+
+def letter(each: DeadLetter) -> dict[str, object]:
+    """A dead letter as JSON."""
+    return {
+        "number": each.id,
+        "subscription": each.subscription_id,
+        "target": each.target,
+        "since": each.made_at,
+        "tries": each.tries,
+        "why": each.error,
+        "changes": list(each.changes),
+    }

@@ -1,56 +1,32 @@
-"""recrawl notify run and test: telling now, once or as long as it runs, and after a crawl."""
+"""recrawl notify run, test, pause and resume: telling now, once or as long as it runs."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.cli.actions.delivery.notify_words import facts, remark_lacking
+from crawler.app import notifications
+from crawler.app.notifications import Database, Delivered, Postponed
+from crawler.cli.actions.delivery.notify import facts, remark_missing_secrets
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, print_json_line, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.clock import Clock
-from crawler.errors import BadInput, StoreUnavailable, failure_in
+from crawler.format.deliveries import format_delivered, format_undelivered
 from crawler.format.values import format_count, format_when
-from crawler.notify import (
-    Delivered,
-    DeliveryContext,
-    deliver,
-    keep_delivering,
-    may_run,
-    not_run_here,
-    open_context,
-    send_test,
-)
-from crawler.plugins import load
-from crawler.runtime.keys.entrance import command_seal
-from crawler.runtime.pages import pages_origin
-from crawler.runtime.secrets import secrets_of
 from crawler.settings import settings
-from crawler.store import report, subscriptions
-from crawler.store.database import Database
-from crawler.store.subscriptions import Subscription
 
-PAUSE_SECONDS = 2  # until a database that is away is asked again
 CONNECTIONS = 6
 WITHIN_CRAWL = timedelta(seconds=30)  # that `recrawl crawl` takes for it at its end
 
 
 def send_test_now(number: int, *, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> tuple[Subscription, str]:
-        found = await numbered(db, number)
-        async with _context(db, Clock.at(None)) as context:
-            return found, await send_test(context, found)
-
-    found, why_not = with_database(work)
+    found, why_not = with_database(lambda db, _: notifications.send_test(db, settings(), number))
     if as_json:
         print_json({"subscription": number, "is_sent": not why_not, "why_not": why_not or None})
     elif why_not:
         remark(f"recrawl: the test was not taken by {found.wish.target}: {why_not}")
     else:
         say(f"A test was sent to {found.wish.target}")
-        remark_lacking(found)
+        remark_missing_secrets(found)
     return PROBLEM if why_not else DONE
 
 
@@ -59,18 +35,17 @@ def run(number: int | None, *, at: datetime | None, as_json: bool) -> int:
     clock = Clock.at(at)
 
     async def work(db: Database, interrupts: Interrupts) -> tuple[Delivered, list[Postponed]]:
-        found = await numbered(db, number) if number is not None else None
-        async with _context(db, clock) as context:
-            done = await deliver(context, only=number, stop=interrupts.stop)
-            if found is not None and not may_run(found, context.seal):
-                done.elsewhere.setdefault(found.id, not_run_here(found))
-        return done, await _waiting(db, number, done, at=clock.now())
+        done = await notifications.deliver_due(db, settings(), clock=clock, number=number, stop=interrupts.stop)
+        return done, await notifications.list_postponed(db, done, number=number, at=clock.now())
 
     done, waiting = with_database(work, connections=CONNECTIONS, patient=True)
     if as_json:
         print_json(done.as_dict() | {"waiting": waiting})
+    elif done.messages:
+        say(format_delivered(done.changes, done.messages))
     else:
-        say(said_of(done) or ("Nothing is told" if done.untold or waiting else "Nothing is due"))
+        say("Nothing is told" if done.untold or waiting else "Nothing is due")
+    if not as_json:
         tell_failures(done)
         for each in waiting:
             remark(
@@ -81,47 +56,26 @@ def run(number: int | None, *, at: datetime | None, as_json: bool) -> int:
     return PROBLEM if done.untold else DONE
 
 
-@dataclass(frozen=True, slots=True)
-class Postponed:
-    """What is told a subscription later: its target took nothing the last time, and is left alone until then."""
-
-    subscription: int
-    until: datetime
-    why: str
-    changes: int
-
-
-async def _waiting(db: Database, number: int | None, done: Delivered, *, at: datetime) -> list[Postponed]:
-    """What waits for a further try, without what a delivery has just tried."""
-    found = await subscriptions.states(db, number)
-    return [
-        Postponed(each.subscription, until, each.reason, each.waiting)
-        for each in found
-        if each.subscription not in done.untold and (until := each.waits_until(at=at)) is not None
-    ]
-
-
 def follow(number: int | None, *, as_json: bool) -> int:
-    """Tell what is found as it is found, until interrupted. A target that is slow holds up no other."""
+    """Tell what is found as it is found, until interrupted."""
 
     def tell(done: Delivered) -> None:
         if as_json and (done.messages or done.untold):
             print_json_line(done.as_dict())
         elif not as_json:
             if done.messages:
-                say(said_of(done))
+                say(format_delivered(done.changes, done.messages))
             tell_failures(done)
 
     async def work(db: Database, interrupts: Interrupts) -> int:
-        if number is not None:
-            await numbered(db, number)
-        async with _context(db, Clock.at(None)) as context:
-            while not interrupts.stop.is_set():
-                try:
-                    await keep_delivering(context, stop=interrupts.stop, tell=tell, only=number)
-                except* StoreUnavailable as group:
-                    remark(f"{failure_in(group)}; it is asked again")
-                    await asyncio.sleep(PAUSE_SECONDS)
+        await notifications.follow_deliveries(
+            db,
+            settings(),
+            number=number,
+            stop=interrupts.stop,
+            on_delivered=tell,
+            on_outage=lambda error: remark(f"{error}; it is asked again"),
+        )
         return interrupts.number or 0
 
     number_of_signal = with_database(work, connections=CONNECTIONS, patient=True)
@@ -129,17 +83,11 @@ def follow(number: int | None, *, as_json: bool) -> int:
 
 
 def pause(number: int, *, as_json: bool) -> int:
-    """Tell a target nothing from now on. What was found until now waits for it."""
-
-    async def work(db: Database, interrupts: Interrupts) -> tuple[bool, Subscription]:
-        await numbered(db, number)
-        now = datetime.now(UTC)
-        await report.stamp_feed(db, at=now)
-        is_new = await subscriptions.pause(db, number, at=now)
-        await _read_until_paused(db, number, stop=interrupts.stop)
-        return is_new, await numbered(db, number)
-
-    is_new, found = with_database(work, connections=CONNECTIONS, patient=True)
+    is_new, found = with_database(
+        lambda db, interrupts: notifications.pause(db, settings(), number, at=datetime.now(UTC), stop=interrupts.stop),
+        connections=CONNECTIONS,
+        patient=True,
+    )
     if as_json:
         print_json(facts(found))
     else:
@@ -149,24 +97,13 @@ def pause(number: int, *, as_json: bool) -> int:
 
 
 def resume(number: int, *, missed: bool, as_json: bool) -> int:
-    """Tell a target again what is found from now on, and what had been found when it was paused."""
-
-    async def work(db: Database, interrupts: Interrupts) -> tuple[bool, Subscription]:
-        await numbered(db, number)
-        now = datetime.now(UTC)
-        await report.stamp_feed(db, at=now)
-        await _read_until_paused(db, number, stop=interrupts.stop)
-        found = await numbered(db, number)
-        if found.pause_position is not None and found.position < found.pause_position and not missed:
-            raise BadInput(
-                f"subscription {number} stays paused: {format_count(found.waiting, 'change')} wait,"
-                f" and not all that was found before it was paused is read yet."
-                f" recrawl notify resume {number} --missed tells all of it"
-            )
-        was_paused = await subscriptions.resume(db, number, missed=missed, at=now)
-        return was_paused, await numbered(db, number)
-
-    was_paused, found = with_database(work, connections=CONNECTIONS, patient=True)
+    was_paused, found = with_database(
+        lambda db, interrupts: notifications.resume(
+            db, settings(), number, missed=missed, at=datetime.now(UTC), stop=interrupts.stop
+        ),
+        connections=CONNECTIONS,
+        patient=True,
+    )
     if as_json:
         print_json(facts(found))
     elif not was_paused:
@@ -178,52 +115,14 @@ def resume(number: int, *, missed: bool, as_json: bool) -> int:
     return DONE
 
 
-async def _read_until_paused(db: Database, number: int, *, stop: asyncio.Event) -> None:
-    """Put what was found until a subscription was paused into its outbox; nothing of it is sent."""
-    found = await numbered(db, number)
-    if found.pause_position is not None and found.position < found.pause_position:
-        async with _context(db, Clock.at(None)) as context:
-            await deliver(context, only=number, stop=stop)
-
-
 async def deliver_found(db: Database, clock: Clock, *, stop: asyncio.Event) -> Delivered:
     """Tell what a crawl has found, for half a minute at most."""
-    async with _context(db, clock) as context:
-        return await deliver(context, within=WITHIN_CRAWL, stop=stop)
+    return await notifications.deliver_due(db, settings(), clock=clock, within=WITHIN_CRAWL, stop=stop)
 
 
 def tell_failures(done: Delivered) -> None:
     """Say beside the answer what was not taken."""
     for number, why in sorted(done.failed.items()):
-        remark(f"recrawl: subscription {number} was not told: {why}; it is tried again (recrawl notify list)")
+        remark(f"recrawl: {format_undelivered(number, why)}; it is tried again (recrawl notify list)")
     for number, why in sorted(done.elsewhere.items()):
         remark(f"recrawl: subscription {number} is not told: {why}")
-
-
-def said_of(done: Delivered) -> str:
-    if not done.messages:
-        return ""
-    return f"{format_count(done.changes, 'change')} told in {format_count(done.messages, 'message')}"
-
-
-@asynccontextmanager
-async def _context(db: Database, clock: Clock) -> AsyncIterator[DeliveryContext]:
-    used = settings()
-    async with open_context(
-        db,
-        find_secret=secrets_of(used),
-        user_agent=used.user_agent,
-        seal=command_seal(used.home.resolve()),
-        origin=pages_origin(used.home.resolve()),
-        now=clock.now,
-        plugins=load(used.plugins),
-    ) as context:
-        yield context
-
-
-async def numbered(db: Database, number: int) -> Subscription:
-    """The subscription of that number. Raises BadInput."""
-    found = await subscriptions.numbered(db, number)
-    if found is None:
-        raise BadInput(f"there is no subscription {number}: recrawl notify list")
-    return found
