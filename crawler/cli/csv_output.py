@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from crawler.app.exports import cell
 from crawler.cli.output import out, printable
-from crawler.export import cell
 
 
 def write_csv_row(row: Sequence[Any]) -> None:

@@ -45,8 +45,8 @@ def export(
     """
     from crawler.cli.actions.delivery import export as action
 
-    asked = action.ExportAsked(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
-    return action.export(asked, as_json=as_json)
+    request = action.ExportRequest(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
+    return action.export(request, as_json=as_json)
 
 
 def sync(
@@ -82,5 +82,4 @@ def sync(
     """
     from crawler.cli.actions.delivery import sync as action
 
-    asked = action.SyncAsked(target, names or (), anew=anew, follow=follow)
-    return action.sync_index(asked, as_json=as_json)
+    return action.sync_index(target, names or (), anew=anew, follow=follow, as_json=as_json)

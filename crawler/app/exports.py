@@ -1,0 +1,189 @@
+"""Pages in forms that other programs read: exported once, or kept in step in a search index."""
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from crawler.app.registration import domain_named
+from crawler.core.domain import Domain
+from crawler.errors import BadInput, CrawlerError, CursorAhead, StoreUnavailable
+from crawler.export import Exported, Format, PostgresIndex, SqliteIndex, Synced, What, called, export, in_thread, sync
+from crawler.export import cell as cell
+from crawler.store import domains, report
+from crawler.store.database import Database
+
+OnProgress = Callable[[int], None]  # called with the pages so far
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """An export as a user asks for it. to: None for a stream.  since: a cursor of the feed, or None for all pages."""
+
+    domain: str
+    form: str
+    to: Path | None
+    since: int | None
+    chunks: bool
+    versions: bool = False
+
+    @property
+    def what(self) -> What:
+        return What.CHUNKS if self.chunks else What.VERSIONS if self.versions else What.PAGES
+
+    @property
+    def format(self) -> Format:
+        """The format, of which all that is asked for can be had. Raises BadInput."""
+        try:
+            form = Format(self.form.lower())
+        except ValueError as error:
+            raise BadInput(f"{self.form} is no format: {', '.join(Format)}") from error
+        if self.chunks and not form.has_chunks:
+            raise BadInput(f"{form} has no chunks: they are rows of jsonl or parquet")
+        if self.versions and (self.chunks or not form.has_versions):
+            why = "chunks are of the newest version" if self.chunks else f"{form} has one file for each page"
+            raise BadInput(f"{why}: --versions is for rows and records of pages")
+        if form.is_folder and self.to is None:
+            raise BadInput(
+                f"{form} is a folder with a file for each page, which stdout cannot hold: name it with --to FOLDER"
+            )
+        if self.to is not None and self.to.exists() and self.to.is_dir() != form.is_folder:
+            wrong = f"{self.to} is there and no folder" if form.is_folder else f"{self.to} is a folder: --to FILE"
+            raise BadInput(wrong)
+        return form
+
+
+async def export_pages(
+    db: Database, request: ExportRequest, *, stream: BinaryIO, at: datetime, on_progress: OnProgress
+) -> Exported:
+    """Write the pages of a domain to a file, a folder, or a stream. Raises BadInput, CursorAhead, CursorTooOld."""
+    form = request.format
+    domain = await domain_named(db, request.domain)
+    await report.stamp_feed(db, at=at)
+    end = await report.end_of_feed(db)
+    if request.since is not None and request.since > end:
+        raise CursorAhead(since=request.since, end=end)
+    with _open_destination(request.to, form) if request.to is not None else nullcontext(stream) as to:
+        return await export(db, domain, form, to, since=request.since, what=request.what, progress=on_progress)
+
+
+@contextmanager
+def _open_destination(to: Path, form: Format) -> Iterator[Path | BinaryIO]:
+    """Open what is written to. A file is there when it is whole, and not before."""
+    is_special = to.exists() and not to.is_dir() and not to.is_file()  # a pipe, or /dev/null, which has to stay one
+    part = to if form.is_folder or is_special else to.with_name(f".{to.name}.{os.getpid()}.part")
+    try:
+        if form.is_folder:
+            yield to
+            return
+        with part.open("wb") as file:
+            yield file
+            file.flush()
+            if not is_special:
+                os.fsync(file.fileno())  # else a power cut may leave a name without what it names
+        if not is_special:
+            part.replace(to)
+    except OSError as error:
+        raise CrawlerError(f"{to} cannot be written: {error.strerror or error}") from error
+    finally:
+        if part != to:
+            part.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRound:
+    """What one round did, by domain. forgotten: pages taken out of domains that are not registered any more."""
+
+    done: dict[str, Synced]
+    forgotten: dict[str, int]
+
+    @property
+    def is_news(self) -> bool:
+        """Whether the index is another one now."""
+        return bool(self.forgotten) or any(each.put or each.removed for each in self.done.values())
+
+
+@asynccontextmanager
+async def open_index(
+    db: Database,
+    target: str,
+    names: Collection[str] = (),
+    *,
+    progress: Callable[[], AbstractContextManager[OnProgress]] = lambda: nullcontext(lambda _: None),
+) -> AsyncIterator["IndexSync"]:
+    """Open an index of the pages, a SQLite file or the URL of a Postgres database, until the block ends.
+
+    names: of domains; empty for all.  progress: opened for each round.  Raises BadInput.
+    """
+    wanted = {(await domain_named(db, name)).authority for name in names}
+    async with in_thread(PostgresIndex(target) if is_database(target) else SqliteIndex(Path(target))) as (
+        index,
+        thread,
+    ):
+        yield IndexSync(db, index, thread, wanted, progress)
+
+
+@dataclass(slots=True)
+class IndexSync:
+    """Brings one index in step, again and again. names: of the domains; empty for all.
+
+    seen: where the feed ended when the last round began; None before the first.
+    """
+
+    db: Database
+    index: SqliteIndex | PostgresIndex
+    thread: Executor
+    names: Collection[str]
+    progress: Callable[[], AbstractContextManager[OnProgress]]
+    seen: int | None = field(default=None, init=False)
+
+    async def sync(self, *, anew: bool = False) -> SyncRound:
+        """Put what has changed since the round before into the index; the first looks at every domain.
+
+        anew: read all pages.  A round that is cancelled ends between two commits, and the next one goes on from there.
+        """
+        await report.stamp_feed(self.db, at=datetime.now(UTC))
+        end = await report.end_of_feed(self.db)
+        every = [listed.domain for listed in await domains.every(self.db)]
+        wanted = await self._changed([each for each in every if not self.names or each.authority in self.names], end)
+        done: dict[str, Synced] = {}
+        with self.progress() as on_progress:
+            for each in wanted:
+                done[each.authority] = await sync(
+                    self.db, each, self.index, anew=anew, progress=on_progress, thread=self.thread
+                )
+        gone = set(await called(self.thread, self.index.domains)) - {each.authority for each in every}
+        forgotten = {name: await called(self.thread, self.index.forget, name) for name in sorted(gone)}
+        self.seen = end
+        return SyncRound(done, forgotten)
+
+    async def follow(self, *, anew: bool, on_outage: Callable[[StoreUnavailable], None]) -> AsyncGenerator[SyncRound]:
+        """Go on without an end; give the first round, and those that changed the index. anew: in the first one."""
+        is_first = True
+        async with report.announcements(self.db) as announced:
+            while True:
+                try:
+                    found = await self.sync(anew=anew)
+                except StoreUnavailable as error:
+                    on_outage(error)
+                else:
+                    if is_first or found.is_news:
+                        yield found
+                    anew = is_first = False
+                await announced.wait()
+
+    async def _changed(self, wanted: list[Domain], end: int) -> list[Domain]:
+        """Return the domains, of some, that the feed has told of since the last round."""
+        if self.seen is None or end < self.seen:  # the first round, or another copy of the database
+            return wanted
+        told = await report.domains_with_changes(self.db, after=self.seen) if end > self.seen else frozenset()
+        return [each for each in wanted if each.id in told]
+
+
+def is_database(target: str) -> bool:
+    """Whether an index is in Postgres."""
+    return target.startswith(("postgresql://", "postgres://"))
