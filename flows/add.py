@@ -6,6 +6,7 @@ from prefect import State, flow, get_run_logger
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
+from crawler.app.crawl import Targets
 from crawler.cli.actions.domains.register import register_all
 from crawler.errors import BadInput
 from crawler.runtime.stack import crawl_database
@@ -50,5 +51,5 @@ async def add(
             await if_heard(tell_forms(db))
             if not crawl_now:
                 return {"domain": added.domain.authority}
-            done, message = await run(db, chosen, only=[added.domain], at=None)
+            done, message = await run(db, chosen, Targets([added.domain]), at=None)
             return Completed(data={"domain": added.domain.authority} | done, message=message)

@@ -4,10 +4,9 @@ from prefect import State, flow
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from crawler.app.registration import domain_named, require_not_before_last_visit
-from crawler.runtime.stack import crawl_database
+from crawler.app.crawl import find_targets
+from crawler.app.database import open_database_of
 from crawler.settings import settings
-from crawler.store.database import open_database
 from flows.ending import says_why
 from flows.shift import instant, run
 
@@ -29,9 +28,7 @@ async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[st
 
     """
     chosen = settings()
-    with crawl_database(chosen) as url:
-        async with open_database(url) as db:
-            only = [await domain_named(db, domain)] if domain else None
-            await require_not_before_last_visit(db, only or (), instant(at))
-            done, message = await run(db, chosen, only=only, at=instant(at), pages=pages or None)
-            return Completed(data=done, message=message)
+    async with open_database_of(chosen) as db:
+        targets = await find_targets(db, [domain] if domain else [], at=instant(at), only_due=True)
+        done, message = await run(db, chosen, targets, at=instant(at), pages=pages or None)
+        return Completed(data=done, message=message)

@@ -14,8 +14,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 from prefect.settings import PREFECT_API_URL
 
-from crawler.core.domain import Lease
-from crawler.engine import CrawlStats, LeaseResult
+from crawler.app.crawl import CrawlStats, Lease, LeaseResult
 
 log = logging.getLogger("recrawl.flows")
 T = TypeVar("T")

@@ -6,14 +6,11 @@ from datetime import UTC, datetime
 from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
-from crawler.app.registration import domain_named
+from crawler.app.database import open_database_of
+from crawler.app.maintenance import Pruned
+from crawler.app.maintenance import prune as prune_domains
 from crawler.format.values import format_bytes
-from crawler.prune import Pruned
-from crawler.prune import prune as prune_domains
-from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
-from crawler.store import domains, retention
-from crawler.store.database import open_database
 from flows.ending import says_why
 from flows.lease import if_heard
 
@@ -31,13 +28,8 @@ async def prune(domain: str = "", dry_run: bool = False) -> dict[str, int]:  # n
         dry_run: Say what would go, and change nothing.
 
     """
-    now = datetime.now(UTC)
-    with crawl_database(settings()) as url:
-        async with open_database(url) as db:
-            wanted = [await domain_named(db, domain)] if domain else [each.domain for each in await domains.every(db)]
-            found = await prune_domains(db, wanted, at=now, dry_run=dry_run)
-            if not dry_run:
-                await retention.vacuum(db)
+    async with open_database_of(settings()) as db:
+        found, _ = await prune_domains(db, domain or None, at=datetime.now(UTC), dry_run=dry_run)
     for each in found:
         if each.exceeds:
             get_run_logger().warning("%s: %s above its quota", each.domain, format_bytes(each.exceeds))

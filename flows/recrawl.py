@@ -1,16 +1,13 @@
 """recrawl: a domain, or what lies under a prefix of it, now."""
 
-from datetime import UTC, datetime
-
 from prefect import State, flow
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from crawler.app.registration import domain_named, require_not_before_last_visit, url_prefix
-from crawler.runtime.stack import crawl_database
+from crawler.app.crawl import Targets
+from crawler.app.database import open_database_of
+from crawler.app.refresh import refresh
 from crawler.settings import settings
-from crawler.store import domains
-from crawler.store.database import open_database
 from flows.ending import says_why
 from flows.shift import instant, run
 
@@ -34,10 +31,7 @@ async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str
     """
     chosen = settings()
     when = instant(at)
-    with crawl_database(chosen) as url:
-        async with open_database(url) as db:
-            found = await domain_named(db, domain)
-            await require_not_before_last_visit(db, [found], when)
-            await domains.refresh(db, found, prefix=url_prefix(found, prefix), at=when or datetime.now(UTC))
-            done, message = await run(db, chosen, only=[found], at=when)
-            return Completed(data=done, message=message)
+    async with open_database_of(chosen) as db:
+        refreshed = await refresh(db, chosen, domain, prefix=prefix, at=when)
+        done, message = await run(db, chosen, Targets([refreshed.domain]), at=when)
+        return Completed(data=done, message=message)

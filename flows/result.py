@@ -4,9 +4,7 @@ import re
 from collections.abc import Sequence
 
 from crawler import times
-from crawler.core.change import Change
-from crawler.core.http import Url
-from crawler.engine import CrawlStats, FoundPage, ShiftResult
+from crawler.app.crawl import Change, CrawlStats, FoundPage, ShiftResult, Url, has_effect
 from crawler.format.reasons import HEADINGS, format_reason
 from crawler.format.values import format_bytes, format_count
 from crawler.server import history_at
@@ -17,15 +15,10 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$&:])")
 _UNSAFE = {ord(char): f"%{ord(char):02X}" for char in "<>\\|\"' \r\n\t"}
 
 
-def is_worth_showing(shift: ShiftResult) -> bool:
-    """Whether there is anything to look at; most runs of a schedule find nothing due."""
-    return bool(shift.stats.requests or shift.stats.looks or shift.stats.refused or shift.holds or shift.broken)
-
-
 def sentences(shift: ShiftResult, waits: Sequence[str] = ()) -> list[str]:
     """Say what happened, in three lines, and which domains were left waiting. waits: a sentence for each."""
     stats = shift.stats
-    if not is_worth_showing(shift):
+    if not has_effect(shift):
         return list(waits) or ["Nothing was due"]
     looked = f"Looked at {format_count(stats.looks, 'page')} of {format_count(len(shift.by_domain), 'domain')}"
     spent = f"Spent {format_count(stats.requests, 'request')} and {format_bytes(stats.received_bytes)}"

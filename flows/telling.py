@@ -13,8 +13,14 @@ from flows.lease import if_heard
 
 
 async def tell(db: Database, chosen: Settings, *, at: datetime | None, within: timedelta) -> Delivered:
-    """Tell what is due, and say in the run's log and by an artifact what came of it. No address is shown."""
+    """Send what is due, and show what came of it."""
     done = await deliver_due(db, chosen, clock=Clock.at(at), within=within)
+    await show_told(done)
+    return done
+
+
+async def show_told(done: Delivered) -> None:
+    """Say in the run's log and by an artifact what was sent. No address is shown."""
     log = get_run_logger()
     if done.messages:
         log.info("%s", format_delivered(done.changes, done.messages))
@@ -23,7 +29,6 @@ async def tell(db: Database, chosen: Settings, *, at: datetime | None, within: t
     if done.messages or done.untold:
         shown = "\n\n".join([told_sentence(done), *untold_sentences(done)])
         await if_heard(acreate_markdown_artifact(shown, key="notify-result", description="What was told"))
-    return done
 
 
 def told_sentence(done: Delivered) -> str:

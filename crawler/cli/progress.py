@@ -14,10 +14,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from crawler.app.crawl import Change, CrawlStats, Lease
 from crawler.cli.output import err
-from crawler.core.change import Change
-from crawler.core.domain import Lease
-from crawler.engine import CrawlStats
 
 
 class _Shown:

@@ -5,11 +5,9 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from crawler.app.database import Database, run_with_database
 from crawler.cli.output import remark
-from crawler.errors import failure_in
-from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
-from crawler.store.database import Database, open_database
 
 T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -63,17 +61,16 @@ def with_database(
     terminate = signal.getsignal(signal.SIGTERM)
     interrupts = Interrupts(patient=patient)
 
-    async def run(url: str) -> T:
-        interrupts.watch(asyncio.current_task())
-        async with open_database(url, connections=connections) as db:
-            return await work(db, interrupts)
+    def run(opened: Coroutine[Any, Any, T]) -> T:
+        async def watched() -> T:
+            interrupts.watch(asyncio.current_task())
+            return await opened
 
-    with crawl_database(settings()) as url:
         try:
-            return asyncio.run(run(url))
+            return asyncio.run(watched())
         except asyncio.CancelledError as error:
             raise SystemExit(128 + (interrupts.number or signal.SIGINT)) from error
-        except BaseExceptionGroup as group:
-            raise failure_in(group) from group
         finally:
             signal.signal(signal.SIGTERM, terminate)  # the event loop has put the system's default in its place
+
+    return run_with_database(lambda db: work(db, interrupts), settings(), connections=connections, run=run)

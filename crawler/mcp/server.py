@@ -12,7 +12,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 from crawler import __version__
-from crawler.api import BadInput, CrawlerError, DomainReport, EventKind, FeedItem, SearchHit, Store, open_store
+from crawler.app import App, BadInput, CrawlerError, DomainReport, EventKind, FeedItem, SearchHit, open_app
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class Tools:
     """
 
     def __init__(self, *, patience: timedelta = PATIENCE) -> None:
-        self._store: Store | None = None
+        self._app: App | None = None
         self._patience = patience
         self._searches: set[asyncio.Task[list[SearchHit]]] = set()
 
@@ -70,7 +70,7 @@ class Tools:
     @asynccontextmanager
     async def opened(self, _server: MCPServer[None] | None = None) -> AsyncIterator[None]:
         """The store, open until the block ends; searches that go on then are ended."""
-        async with open_store() as self._store:
+        async with open_app() as self._app:
             try:
                 yield
             finally:
@@ -79,9 +79,9 @@ class Tools:
                 await asyncio.gather(*self._searches, return_exceptions=True)
 
     @property
-    def store(self) -> Store:
-        assert self._store is not None, "the server runs"
-        return self._store
+    def app(self) -> App:
+        assert self._app is not None, "the server runs"
+        return self._app
 
     async def search(self, words: str, domain: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
         """Find the parts of pages that say all of these words, the best first.
@@ -96,7 +96,7 @@ class Tools:
         """The hits. Raises CrawlerError where the index takes longer than a model waits; it is made all the same."""
         if len(self._searches) >= MOST_SEARCHES:
             raise CrawlerError(STILL_MADE)
-        search = asyncio.create_task(self.store.search(words, domain=domain, most=most), name="search")
+        search = asyncio.create_task(self.app.search(words, domain=domain, most=most), name="search")
         self._searches.add(search)
         search.add_done_callback(self._searches.discard)
         await asyncio.wait({search}, timeout=self._patience.total_seconds())
@@ -113,7 +113,7 @@ class Tools:
         version: a number instead of the newest.  at: or the newest at that instant, ISO 8601.  offset: characters to
         pass over, for long pages: an answer has 20,000 at most, and `next_offset` where there are more.
         """
-        found = await self.store.text(url, version=version, at=_instant(at))
+        found = await self.app.text(url, version=version, at=_instant(at))
         if found is None:
             raise BadInput(f"no such version of {url} is kept")
         if not found.version.is_kept:
@@ -140,8 +140,8 @@ class Tools:
         """
         since = datetime.now(UTC) - timedelta(days=min(max(days, 0.0), 36_500.0))
         most, items = _bounded(limit, MOST_CHANGES), list[FeedItem]()
-        end = await self.store.cursor()
-        async for item in self.store.changes(what, after=after, since=since, kinds=NEWS):
+        end = await self.app.cursor()
+        async for item in self.app.changes(what, after=after, since=since, kinds=NEWS):
             items.append(item)
             if len(items) >= most:
                 break
@@ -154,9 +154,9 @@ class Tools:
         domain: such as docs.example.com; left out, the first 50 domains, and how many others there are.
         """
         if domain is not None:
-            return [_freshness(each) for each in await self.store.freshness(domain)]
-        names = sorted(each.authority for each in await self.store.domains())
-        found = [each for name in names[:MOST_DOMAINS] for each in await self.store.freshness(name)]
+            return [_freshness(each) for each in await self.app.freshness(domain)]
+        names = sorted(each.authority for each in await self.app.domains())
+        found = [each for name in names[:MOST_DOMAINS] for each in await self.app.freshness(name)]
         more = [{"domains_left_out": len(names) - MOST_DOMAINS}] if len(names) > MOST_DOMAINS else []
         return [*map(_freshness, found), *more]
 

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.app import Wait, WaitReason
-from crawler.app.status import format_wait
+from crawler.app.status import Wait, WaitReason, format_wait
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority

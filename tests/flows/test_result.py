@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 from markdown_it import MarkdownIt
 
+from crawler.app.crawl import CrawlStats, FoundPage, ShiftResult, has_effect
 from crawler.core.change import Change
 from crawler.core.domain import Hold
 from crawler.core.http import Url
-from crawler.engine import CrawlStats, FoundPage, ShiftResult
-from flows.result import is_worth_showing, link, markdown, sentences, text
+from flows.result import link, markdown, sentences, text
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -68,7 +68,7 @@ def test_an_artifact_names_the_pages_by_what_was_found_and_counts_the_rest() -> 
 
 
 def test_a_run_without_anything_due_says_so_in_a_line_and_shows_nothing() -> None:
-    assert not is_worth_showing(shift())
+    assert not has_effect(shift())
     assert sentences(shift()) == ["Nothing was due"]
 
 

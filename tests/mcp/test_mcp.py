@@ -96,7 +96,8 @@ def test_nobody_else_imports_it_and_without_the_sdk_it_says_what_to_install() ->
     program = """if True:
         import sys
         sys.modules["mcp"] = None  # as it is where the extra is not installed
-        import crawler.api, crawler.server
+        import crawler.server
+        from crawler.app import open_app
         from crawler.cli import main
         sys.argv = ["recrawl", "mcp"]
         sys.exit(main())

@@ -47,7 +47,7 @@ def crawl(
     """
     from crawler.cli.actions.crawls import crawl
 
-    request = crawl.CrawlRequest(
+    options = crawl.CrawlOptions(
         names=tuple(names or ()),
         pages=pages,
         due=due,
@@ -59,5 +59,5 @@ def crawl(
     if dry_run:
         from crawler.cli.actions.crawls import preview
 
-        return preview.preview(request, as_json=as_json)
-    return crawl.crawl(request, as_json=as_json)
+        return preview.preview(options, as_json=as_json)
+    return crawl.crawl(options, as_json=as_json)

@@ -1,19 +1,13 @@
 """recrawl db: the schema, what must always hold, and the way in for SQL."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json, Top
-from crawler.errors import BadInput
-from crawler.format.values import format_count
-
-if TYPE_CHECKING:
-    from crawler.cli.session import Interrupts
-    from crawler.store.database import Database
-    from crawler.store.report import Finding
+from crawler.format.values import format_bytes, format_count
 
 app = typer.Typer(no_args_is_help=True, help="Look after the database, and into it.")
 Write = Annotated[bool, typer.Option("--write", help="Let it write; else every transaction is read-only.")]
@@ -40,27 +34,15 @@ def upgrade(
         recrawl db upgrade
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade --partitions 16
     """
+    from crawler.app.maintenance import Schema, upgrade_database
     from crawler.cli.output import print_json, say
-    from crawler.runtime.stack import crawl_database
     from crawler.settings import settings
-    from crawler.store import database
 
-    named = settings().database_url
-    if named is None:
-        if partitions is not None:
-            raise BadInput("--partitions is for a database that RECRAWL_DATABASE_URL names: set that first")
-        with crawl_database(settings()):
-            before = database.Schema.CURRENT  # the embedded one is brought up to date whenever it is used
-    else:
-        before = database.schema_of(named.get_secret_value())
-        database.upgrade(named.get_secret_value(), partitions=partitions)
+    before = upgrade_database(settings(), partitions=partitions)
     if as_json:
-        print_json({"before": before, "after": database.Schema.CURRENT})
+        print_json({"before": before, "after": Schema.CURRENT})
     else:
-        say(
-            "The database has the newest schema"
-            + ("" if before is database.Schema.CURRENT else f" (it was {before.value})")
-        )
+        say("The database has the newest schema" + ("" if before is Schema.CURRENT else f" (it was {before.value})"))
     return DONE
 
 
@@ -73,17 +55,13 @@ def check(as_json: Json = False) -> int:
         recrawl db check
         recrawl db check --json
     """
+    from crawler.app.maintenance import check_database, require_filled_database
     from crawler.cli.output import print_json, say
     from crawler.cli.session import with_database
-    from crawler.runtime.stack import require_database
     from crawler.settings import settings
-    from crawler.store import report
 
-    async def work(db: "Database", _: "Interrupts") -> tuple[int, list["Finding"]]:
-        return await report.count_domains(db), await report.check(db)
-
-    require_database(settings())
-    domains, findings = with_database(work)
+    require_filled_database(settings())
+    domains, findings = with_database(lambda db, _: check_database(db))
     if as_json:
         print_json({"holds": not findings, "domains": domains, "findings": findings})
     elif findings:
@@ -108,9 +86,16 @@ def dump(
 
         recrawl db dump crawl.dump
     """
-    from crawler.cli.actions.upkeep import backup
+    from crawler.app.maintenance import dump_database
+    from crawler.cli.output import print_json, say
+    from crawler.settings import settings
 
-    return backup.dump(file, as_json=as_json)
+    size = dump_database(settings(), file)
+    if as_json:
+        print_json({"file": str(file), "bytes": size})
+    else:
+        say(f"{file}: {format_bytes(size)}")
+    return DONE
 
 
 @app.command()
@@ -127,9 +112,17 @@ def restore(
         RECRAWL_HOME=/srv/crawl recrawl db restore crawl.dump
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/new recrawl db restore crawl.dump
     """
-    from crawler.cli.actions.upkeep import backup
+    from crawler.app.maintenance import restore_database
+    from crawler.cli.output import print_json, remark, say
+    from crawler.settings import settings
 
-    return backup.restore(file, as_json=as_json)
+    many = restore_database(settings(), file)
+    if as_json:
+        print_json({"file": str(file), "domains": many})
+    else:
+        say(f"{format_count(many, 'domain')} restored, as of the dump")
+        remark("What was crawled meanwhile is looked at as it falls due. Let no other recrawl crawl the same domains")
+    return DONE
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """recrawl plugins: its options and its help."""
 
+from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
 
 
@@ -14,6 +15,30 @@ def plugins(as_json: Json = False) -> int:
         RECRAWL_PLUGINS=papers,calendars recrawl plugins
         recrawl plugins --json
     """
-    from crawler.cli.actions.upkeep import plugins
+    from crawler.app.maintenance import list_plugins
+    from crawler.cli.output import print_json, say, show
+    from crawler.settings import settings
 
-    return plugins.list_all(as_json=as_json)
+    found = list_plugins(settings())
+    problems = [each.problem for each in found if each.problem]
+    if as_json:
+        print_json({"plugins": found, "well": not problems})
+    elif not found:
+        say("No installed package offers a plugin")
+    else:
+        show(
+            ["name", "extension point", "used", "package", "target"],
+            [
+                (
+                    each.name,
+                    each.point,
+                    "cannot be" if each.problem else "yes" if each.used else "no",
+                    each.package,
+                    each.target,
+                )
+                for each in found
+            ],
+        )
+        for problem in problems:
+            say(problem)
+    return PROBLEM if problems else DONE

@@ -26,11 +26,14 @@ def deploy(
 
         recrawl deploy --upgrade
     """
+    from datetime import timedelta
+
+    from crawler.app import local_stack
     from crawler.cli.output import print_json, remark, say
-    from crawler.runtime.service.deploy import deploy
     from crawler.settings import settings
 
-    registered = deploy(settings(), may_upgrade=upgrade, patience_seconds=wait, report=remark)
+    patience = timedelta(seconds=wait)
+    registered = local_stack.deploy(settings(), may_upgrade=upgrade, patience=patience, report=remark)
     if as_json:
         print_json({"registered": registered})
     else:
@@ -61,8 +64,8 @@ def server(
         recrawl server
         recrawl server --host 0.0.0.0 --address https://prefect.example.com
     """
+    from crawler.app.local_stack import serve_prefect
     from crawler.cli.output import remark
-    from crawler.runtime.service.prefect import serve_prefect
     from crawler.settings import settings
 
     serve_prefect(settings(), host=host, port=port, address=address, report=remark)
@@ -86,13 +89,11 @@ def worker(
     """
     from datetime import timedelta
 
+    from crawler.app.local_stack import run_worker
     from crawler.cli.output import remark
-    from crawler.plugins import load
-    from crawler.runtime.service.worker import work
     from crawler.settings import settings
 
-    load(settings().plugins)  # every run would fail of what is wrong with one
-    work(settings(), runs_at_once=limit, patience=timedelta(seconds=grace), report=remark)
+    run_worker(settings(), max_runs=limit, patience=timedelta(seconds=grace), report=remark)
     return DONE
 
 
@@ -109,11 +110,11 @@ def health(
         recrawl health
         recrawl health --alive
     """
+    from crawler.app.local_stack import check_health
     from crawler.cli.output import print_json, show
-    from crawler.runtime.service.health import health
     from crawler.settings import settings
 
-    found = health(settings(), alive_only=alive)
+    found = check_health(settings(), alive_only=alive)
     is_well = all(each.is_well for each in found)
     if as_json:
         print_json({"well": is_well, "parts": found})

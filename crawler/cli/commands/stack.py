@@ -12,14 +12,11 @@ def up(as_json: Json = False) -> int:
         recrawl up
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
+    from crawler.app.local_stack import start_stack
     from crawler.cli.output import print_json, remark, say
-    from crawler.plugins import load
-    from crawler.runtime import stack
     from crawler.settings import settings
 
-    load(settings().plugins)  # every run would fail of what is wrong with one
-    running = stack.up(settings(), report=remark)
-    pages = stack.pages_in_use(settings())
+    running, pages = start_stack(settings(), report=remark)
     if as_json:
         print_json({"ui": running.ui_url, "api": running.api_url, "home": str(running.home), "pages": pages})
     else:
@@ -38,11 +35,11 @@ def down(as_json: Json = False) -> int:
 
         recrawl down
     """
+    from crawler.app.local_stack import stop_stack
     from crawler.cli.output import print_json, remark, say
-    from crawler.runtime import stack
     from crawler.settings import settings
 
-    stopped = stack.down(settings(), report=remark)
+    stopped = stop_stack(settings(), report=remark)
     if as_json:
         print_json({"stopped": stopped})
     else:
@@ -58,14 +55,14 @@ def ui(as_json: Json = False) -> int:
         recrawl ui
         PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .auth) prefect deployment ls
     """
+    from crawler.app.local_stack import prefect_server, web_ui_link
     from crawler.cli.output import print_json, remark, say
     from crawler.errors import StackFailed
-    from crawler.runtime import stack
     from crawler.settings import settings
 
-    pages = stack.pages_in_use(settings())
+    pages = web_ui_link(settings())
     try:
-        api = stack.server_in_use(settings())
+        api = prefect_server(settings())
     except StackFailed:
         if pages is None or as_json:
             raise
@@ -91,26 +88,19 @@ def status(as_json: Json = False) -> int:
         recrawl status
         recrawl status --json
     """
-    from datetime import UTC, datetime
-
-    from crawler.app.status import waiting_lines
+    from crawler.app.local_stack import stack_status
     from crawler.cli.output import print_json, say, show, show_facts
-    from crawler.cli.session import with_database
-    from crawler.runtime import stack
     from crawler.settings import settings
 
-    parts = stack.status(settings())
-    waiting = []
-    if stack.known_database(settings(), settings().home.resolve()) is not None:
-        waiting = with_database(lambda db, _: waiting_lines(db, settings(), at=datetime.now(UTC)))
+    found = stack_status(settings())
     if as_json:
-        print_json({"running": all(part.is_running for part in parts), "parts": parts, "waiting": waiting})
+        print_json({"running": found.is_running, "parts": found.parts, "waiting": found.waiting})
     else:
         show_facts([("Home", str(settings().home.resolve()))])
         show(
             ["part", "state", "where"],
-            [(part.name, "running" if part.is_running else "not running", part.detail) for part in parts],
+            [(part.name, "running" if part.is_running else "not running", part.detail) for part in found.parts],
         )
-        for line in waiting:
+        for line in found.waiting:
             say(line)
-    return DONE if all(part.is_running for part in parts) else PROBLEM
+    return DONE if found.is_running else PROBLEM

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from crawler.app.refresh import Url, start_recrawl
+from crawler.app.refresh import refresh as refresh_pages
 from crawler.app.status import format_wait
-from crawler.cli.actions.crawls.refresh import RefreshAsked, ask_for_refresh, command_for, start_run
 from crawler.cli.actions.domains.domains import change_settings, changed_settings
 from crawler.cli.actions.domains.register import register_all
 from crawler.cli.actions.domains.rules import change_rules, shown_rule, with_rule
@@ -17,6 +18,7 @@ from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput, StackFailed
 from crawler.format.values import format_count
 from crawler.server.ui.pieces import PickWay, PieceAsked, rule_of
+from crawler.settings import settings
 from crawler.store import domains
 from crawler.store.database import Database
 
@@ -45,7 +47,7 @@ async def add_domain(db: Database, form: Mapping[str, str], *, at: datetime) -> 
     if added.domain is None:
         raise BadInput(added.error)
     name = added.domain.authority
-    seen_at = await _started(RefreshAsked(domain=added.domain, prefix=added.domain.root, pages=0))
+    seen_at = await _started(added.domain, added.domain.root)
     then = "its first crawl has begun" if seen_at else f"no stack is running, so crawl it: recrawl crawl {name}"
     warned = f" {added.warning}." if added.warning else ""
     return Outcome(f"{name} is registered; {then}.{warned}", added.domain, is_well=not added.warning, seen_at=seen_at)
@@ -95,10 +97,10 @@ async def set_paused(db: Database, domain: Domain, *, paused: bool) -> Outcome:
 
 async def refresh(db: Database, domain: Domain, prefix: str) -> Outcome:
     """Have the pages under a prefix looked at now. Raises BadInput."""
-    asked = await ask_for_refresh(db, domain, prefix, at=None)
-    seen_at = await _started(asked)
+    asked = await refresh_pages(db, settings(), domain.authority, prefix=prefix)
+    seen_at = await _started(domain, asked.prefix)
     what = f"{format_count(asked.pages, 'page')} under {asked.prefix} {'is' if asked.pages == 1 else 'are'} due now"
-    then = f"no worker is running: {command_for(asked)}, or recrawl up"
+    then = f"no worker is running: {asked.command}, or recrawl up"
     if asked.wait is not None and asked.wait.reason.is_obstacle:
         then = f"they wait: {domain.authority} {format_wait(asked.wait, domain, now=datetime.now(UTC))}"
     elif seen_at:
@@ -140,10 +142,10 @@ def number(typed: str) -> int:
     return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= MOST_DIGITS else 0
 
 
-async def _started(asked: RefreshAsked) -> str:
+async def _started(domain: Domain, prefix: Url) -> str:
     """Where a run of the stack that looks at these pages can be watched; empty where no stack runs, or it cannot."""
     try:
-        return await asyncio.to_thread(start_run, asked) or ""
+        return await asyncio.to_thread(start_recrawl, settings(), domain, prefix) or ""
     except StackFailed:
         return ""
 

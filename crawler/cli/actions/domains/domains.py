@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 import typer
 
-from crawler.app import Wait, why_not_now
 from crawler.app.registration import (
     authority_in,
     domain_named,
@@ -16,7 +15,7 @@ from crawler.app.registration import (
     scope_of,
     url_of,
 )
-from crawler.app.status import format_wait
+from crawler.app.status import Wait, format_wait, why_not_now
 from crawler.cli.actions.domains.register import described, remark_missing_secrets
 from crawler.cli.actions.domains.rules import shown_rule
 from crawler.cli.actions.upkeep.prune import shown_storage

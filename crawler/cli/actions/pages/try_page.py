@@ -5,9 +5,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawler.app import why_not_now
 from crawler.app.registration import domain_named, require_not_before_last_visit, url_of
-from crawler.app.status import format_wait
+from crawler.app.status import format_wait, why_not_now
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, print_json, printable, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database

@@ -3,30 +3,20 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from crawler.app.registration import domain_named
+from crawler.app.maintenance import Pruned
+from crawler.app.maintenance import prune as prune_domains
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
-from crawler.cli.session import Interrupts, with_database
-from crawler.core.domain import Domain
+from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count
-from crawler.prune import Pruned, keep_quota
-from crawler.prune import prune as prune_domains
-from crawler.store import domains, retention
-from crawler.store.database import Database
 from crawler.store.retention import SizeEstimate
 
 COLUMNS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "left")
 
 
 def prune(text: str | None, *, dry_run: bool, give_back: bool, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> tuple[list[Pruned], list[str]]:
-        wanted = [await domain_named(db, text)] if text else [listed.domain for listed in await domains.every(db)]
-        found = await prune_domains(db, wanted, at=datetime.now(UTC), dry_run=dry_run)
-        has_taken = any(each.versions or each.visits or each.packed or each.merged or each.changes for each in found)
-        undone = await retention.vacuum(db, full=give_back) if not dry_run and (has_taken or give_back) else []
-        return found, undone
-
-    found, undone = with_database(work)
+    at = datetime.now(UTC)
+    found, undone = with_database(lambda db, _: prune_domains(db, text, at=at, dry_run=dry_run, give_back=give_back))
     if as_json:
         print_json({"dry_run": dry_run, "domains": found, "not_vacuumed": undone})
     elif not found:
@@ -38,16 +28,15 @@ def prune(text: str | None, *, dry_run: bool, give_back: bool, as_json: bool) ->
     return PROBLEM if any(each.exceeds for each in found) else DONE
 
 
-async def keep_quotas(db: Database, wanted: Sequence[Domain]) -> None:
-    """Thin out the versions of domains that take more than their quota, and say so."""
-    for domain in wanted:
-        done = await keep_quota(db, domain)
-        if done is not None and done.versions:
+def remark_quotas(found: Sequence[Pruned]) -> None:
+    """Say which versions were thinned out to keep the quotas of domains, and which domains exceed theirs."""
+    for done in found:
+        if done.versions:
             freed = format_bytes(done.freed_bytes)
             remark(f"{done.domain}: {format_count(done.versions, 'version')} thinned out to keep its quota, {freed}")
-        if done is not None and done.exceeds:
+        if done.exceeds:
             remark(_shown_excess(done))
-        if done is not None and done.exceeds and done.reader:
+        if done.exceeds and done.reader:
             remark(f"{done.domain}: {done.held_back}")
 
 

@@ -7,28 +7,24 @@ from datetime import timedelta
 from decimal import Decimal
 from math import isfinite
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
 
+from crawler.app import sql as app_sql
+from crawler.app.database import Database
+from crawler.app.sql import Answered, shown_value
 from crawler.cli.csv_output import write_csv_row
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput, CrawlerError
-from crawler.export import shown_value
 from crawler.format.values import format_count
-from crawler.runtime.postgres.psql import run_psql
-from crawler.runtime.stack import crawl_database, known_database
 from crawler.settings import settings
-from crawler.store import report
-from crawler.store.database import Database
-from crawler.store.report import Answered, ReaderRole
 
 MOST_JSON_DIGITS = 300  # of a number: readers of JSON make a double of it
 NOT_RUNNING = "the embedded Postgres is not running: recrawl up keeps it running; recrawl db shell starts it meanwhile"
 
 
 def url(*, as_json: bool) -> int:
-    found = known_database(settings(), settings().home.resolve())
+    found = app_sql.find_database_url(settings())
     if as_json:
         print_json({"url": found})
     elif found is not None:
@@ -39,8 +35,7 @@ def url(*, as_json: bool) -> int:
 
 
 def shell(*, may_write: bool) -> int:
-    with crawl_database(settings()) as found:
-        return run_psql(found, may_write=may_write)
+    return app_sql.open_shell(settings(), may_write=may_write)
 
 
 def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: bool) -> int:
@@ -51,7 +46,7 @@ def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: boo
         raise BadInput("an empty statement")
 
     async def work(db: Database, _: Interrupts) -> tuple[Answered, list[Sequence[Any]]]:
-        async with report.answer_to(db, text, may_write=may_write) as answered:
+        async with app_sql.run_statement(db, text, may_write=may_write) as answered:
             if as_csv and answered.columns:
                 write_csv_row(answered.columns)
             kept: list[Sequence[Any]] = []
@@ -109,12 +104,7 @@ def _show(answered: Answered, rows: list[Sequence[Any]], *, top: int) -> None:
 
 
 def grant(name: str, *, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> ReaderRole:
-        return await report.grant_reading(db, name)
-
-    with crawl_database(settings()) as found:
-        role = with_database(work)
-    address = _address_of(role, found)
+    role, address = with_database(lambda db, _: app_sql.grant_reading(db, name))
     if as_json:
         print_json({"role": role.name, "views": role.views, "password": role.password, "url": address})
         return DONE
@@ -128,10 +118,7 @@ def grant(name: str, *, as_json: bool) -> int:
 
 
 def revoke(name: str, *, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> bool:
-        return await report.revoke_reading(db, name)
-
-    is_gone = with_database(work)
+    is_gone = with_database(lambda db, _: app_sql.revoke_reading(db, name))
     if as_json:
         print_json({"role": name, "removed": is_gone})
         return DONE
@@ -141,12 +128,3 @@ def revoke(name: str, *, as_json: bool) -> int:
     else:
         remark(f"The role itself stays, since it has or had other uses: DROP ROLE {name} removes it")
     return DONE
-
-
-def _address_of(role: ReaderRole, url: str) -> str | None:
-    """Where a new role connects to."""
-    if role.password is None:
-        return None
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{role.name}:{quote(role.password, safe='')}@{host}"))

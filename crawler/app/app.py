@@ -1,26 +1,22 @@
-"""The store, open: what can be asked of it and done with it, for asyncio."""
+"""The public Python API for asyncio: the verbs of recrawl on one open database."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
-from crawler.api.search import searched
-from crawler.app.registration import authority_in, domain_named, require_not_before_last_visit
-from crawler.cli.actions.crawls.dead_leases import free_dead_leases
-from crawler.cli.actions.crawls.refresh import ask_for_refresh
+from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
+from crawler.app.refresh import refresh
+from crawler.app.registration import authority_in, domain_named
+from crawler.app.search import search_pages
 from crawler.cli.actions.domains.register import register_all
 from crawler.cli.settings_options import SettingsPatch
 from crawler.cli.which_page import changes_of, page_named
-from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey
-from crawler.engine import CrawlLimits, ShiftResult, holder_name, open_resources, run_shift, settle_memory
 from crawler.errors import BadInput
 from crawler.export import SearchHit
-from crawler.plugins import load
-from crawler.runtime.secrets import secrets_of
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -43,11 +39,11 @@ VERSIONS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
-    """An open store. Names of domains and pages are taken as the command takes them: names, aliases, URLs.
+class App:
+    """recrawl, open. Names of domains and pages are taken as the command takes them: names, aliases, URLs.
 
-    What raises: BadInput where what was given cannot be used, StoreUnavailable where the database is silent, and other
-    CrawlerErrors; each message is a sentence for people. Several tasks may use one Store.
+    Raises BadInput where what was given cannot be used, StoreUnavailable where the database is silent, and other
+    CrawlerErrors; each message is a sentence for people. Several tasks may use one App.
     """
 
     _db: Database = field(repr=False)
@@ -83,35 +79,28 @@ class Store:
         time_limit: timedelta | None = None,
         at: datetime | None = None,
         stop: asyncio.Event | None = None,
-    ) -> ShiftResult:
-        """Look at what is due in these domains, or in all where none is named, until nothing is due any more.
+    ) -> CrawlResult:
+        """Fetch what is due in these domains, or in all where none is named, until nothing is due any more.
 
-        pages, time_limit: at most so many looks, so long.  at: knowledge time (docs/theory-of-operation.md).
-        stop: when it is set, what is under way is recorded, and no more begun. `add` registers domains before.
+        The page of a URL with a path is fetched whether it is due or not.  pages, time_limit: at most so many, so long.
+        at: knowledge time (docs/theory-of-operation.md).  stop: when it is set, what is under way is recorded, and
+        nothing else begins. Domains have to be registered by `add`. Subscribers are not notified.
         """
-        only = [await domain_named(self._db, name) for name in names] if names else None
-        if at is not None:
-            await require_not_before_last_visit(self._db, only or await self.domains(), at)
-        used = self._settings.model_copy(update={"pace": False}) if names else self._settings
-        load(used.plugins)
-        if used.database_url is None:
-            await free_dead_leases(self._db)
-        async with open_resources(used, find_secret=secrets_of(used)) as webs:
-            settle_memory()
-            return await run_shift(
-                self._db,
-                webs,
-                settings=used,
-                clock=Clock.at(at),
-                holder=holder_name("python"),
-                only=only,
-                limits=CrawlLimits(pages, time_limit, stop or asyncio.Event()),
-            )
+        targets = await find_targets(self._db, names, at=at)
+        request = CrawlRequest(
+            role="python",
+            at=at,
+            max_pages=pages,
+            time_limit=time_limit,
+            stop=stop or asyncio.Event(),
+            ignore_pace=bool(names),
+            notify=False,
+        )
+        return await crawl(self._db, self._settings, targets, request)
 
     async def refresh(self, what: str, *, at: datetime | None = None) -> int:
         """Make a page, or all pages beneath a URL, due at once; gives how many there are."""
-        domain, url = await page_named(self._db, what)
-        return (await ask_for_refresh(self._db, domain, url, at=at)).pages
+        return (await refresh(self._db, self._settings, what, at=at)).pages
 
     async def changes(
         self,
@@ -191,4 +180,4 @@ class Store:
         pages are read for it.
         """
         only = await domain_named(self._db, domain) if domain is not None else None
-        return await searched(self._db, self._settings.home.resolve(), words, only=only, most=most)
+        return await search_pages(self._db, self._settings.home.resolve(), words, only=only, most=most)

@@ -15,8 +15,7 @@ from threading import Thread
 
 import pytest
 
-from crawler import api
-from crawler.api import DomainSettings, EventKind
+from crawler.app import BadInput, CursorAhead, DomainSettings, EventKind, StoreUnavailable, open_app
 from tests.commands import environ
 from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
@@ -75,20 +74,20 @@ def test_the_examples_of_the_documentation_run_as_they_stand(
 def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
     database_url: str, orchard: Orchard, tmp_path: Path
 ) -> None:
-    with api.open_store(database_url, home=tmp_path) as store:
-        [domain] = store.add(orchard.url, settings=OWN)
-        store.crawl(domain.authority)
-        first = list(store.changes(domain.authority))
+    with open_app(database_url, home=tmp_path) as app:
+        [domain] = app.add(orchard.url, settings=OWN)
+        app.crawl(domain.authority)
+        first = list(app.changes(domain.authority))
         orchard.write("pears.html", "Pears", "A basket of pears costs nine crowns this week, ripe and sweet.")
-        store.refresh(f"{orchard.url}/pears.html")
-        store.crawl(domain.authority)
-        [change] = store.changes(domain.authority, after=first[-1].position)
-        old = store.text(f"{orchard.url}/pears.html", version=1)
-        new = store.text(f"{orchard.url}/pears.html")
-        numbers = [each.number for each in store.versions(f"{orchard.url}/pears.html")]
-        hits = store.search("nine crown*")
-        none = store.search("four crowns")
-        half_read = store.changes()
+        app.refresh(f"{orchard.url}/pears.html")
+        app.crawl(domain.authority)
+        [change] = app.changes(domain.authority, after=first[-1].position)
+        old = app.text(f"{orchard.url}/pears.html", version=1)
+        new = app.text(f"{orchard.url}/pears.html")
+        numbers = [each.number for each in app.versions(f"{orchard.url}/pears.html")]
+        hits = app.search("nine crown*")
+        none = app.search("four crowns")
+        half_read = app.changes()
         next(half_read)
 
         assert [each.change for each in first] == [EventKind.FIRST, EventKind.FIRST]
@@ -96,43 +95,43 @@ def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
         assert change.amount is not None
         assert "text" in change.parts
         assert "nine crowns" in str(change.blocks[0].now)
-        assert store.cursor() == change.position
+        assert app.cursor() == change.position
         assert old is not None
         assert new is not None
         assert ("four crowns" in old.text, "nine crowns" in new.text) == (True, True)
         assert numbers == [2, 1]
         assert [hit.url for hit in hits] == [f"{orchard.url}/pears.html"]
         assert none == []
-    half_read.close()  # of a store that is closed
+    half_read.close()  # of a app that is closed
 
 
 def test_a_follower_hears_of_a_change_when_it_is_recorded(database_url: str, orchard: Orchard, tmp_path: Path) -> None:
     heard: list[str] = []
 
     def follow() -> None:
-        with api.open_store(database_url, home=tmp_path) as reader:
+        with open_app(database_url, home=tmp_path) as reader:
             for change in reader.changes(follow=True):
                 heard.append(change.url)
                 if len(heard) == 2:
                     return
 
-    with api.open_store(database_url, home=tmp_path) as store:
-        store.add(orchard.url, settings=OWN)
+    with open_app(database_url, home=tmp_path) as app:
+        app.add(orchard.url, settings=OWN)
         thread = Thread(target=follow)
         thread.start()
-        store.crawl(orchard.url)
+        app.crawl(orchard.url)
         thread.join(PATIENCE_S)
 
     assert sorted(heard) == [f"{orchard.url}/", f"{orchard.url}/pears.html"]
 
 
 async def test_the_same_verbs_for_asyncio(database_url: str, orchard: Orchard, tmp_path: Path) -> None:
-    async with api.open_store(database_url, home=tmp_path) as store:
-        added = await store.add(orchard.url, settings=OWN)
-        again = await store.add(orchard.url)
-        shift, _ = await asyncio.gather(store.crawl(orchard.url), store.domains())
-        pages = [page async for page in store.pages(orchard.url, bodies=True)]
-        reports = await store.freshness()
+    async with open_app(database_url, home=tmp_path) as app:
+        added = await app.add(orchard.url, settings=OWN)
+        again = await app.add(orchard.url)
+        shift, _ = await asyncio.gather(app.crawl(orchard.url), app.domains())
+        pages = [page async for page in app.pages(orchard.url, bodies=True)]
+        reports = await app.freshness()
 
     assert [each.id for each in added] == [each.id for each in again]
     assert shift.stats.looks == 2
@@ -144,18 +143,18 @@ async def test_the_same_verbs_for_asyncio(database_url: str, orchard: Orchard, t
 async def test_the_event_loop_goes_on_while_a_search_brings_its_index_in_step(
     database_url: str, orchard: Orchard, tmp_path: Path
 ) -> None:
-    async with api.open_store(database_url, home=tmp_path) as store:
-        await store.add(orchard.url, settings=OWN)
-        await store.crawl(orchard.url)
-        await store.search("basket")
+    async with open_app(database_url, home=tmp_path) as app:
+        await app.add(orchard.url, settings=OWN)
+        await app.crawl(orchard.url)
+        await app.search("basket")
         orchard.write("pears.html", "Pears", "A basket of pears costs nine crowns this week, ripe and sweet.")
-        await store.refresh(orchard.url)
-        await store.crawl(orchard.url)
+        await app.refresh(orchard.url)
+        await app.crawl(orchard.url)
         with closing(sqlite3.connect(tmp_path / "search" / "pages.sqlite", isolation_level=None)) as somebody:
             somebody.execute("BEGIN IMMEDIATE")  # so that whoever writes the index waits
             asyncio.get_running_loop().call_later(0.2, somebody.execute, "ROLLBACK")
             began = asyncio.get_running_loop().time()
-            first, second = await asyncio.gather(store.search("nine"), store.search("crowns"))
+            first, second = await asyncio.gather(app.search("nine"), app.search("crowns"))
             took = asyncio.get_running_loop().time() - began
 
     assert [hit.url for hit in first + second] == [f"{orchard.url}/pears.html"] * 2
@@ -163,23 +162,25 @@ async def test_the_event_loop_goes_on_while_a_search_brings_its_index_in_step(
 
 
 def test_what_cannot_be_is_a_sentence(database_url: str, tmp_path: Path) -> None:
-    with api.open_store(database_url, home=tmp_path) as store:
-        with pytest.raises(api.CursorAhead, match="the feed ends at 0, so that nothing can be after cursor 7"):
-            list(store.changes(after=7))
-        with pytest.raises(api.BadInput, match="is not registered"):
-            list(store.changes("nowhere.example"))
-        with pytest.raises(api.BadInput, match=r"^not a URL"):
-            store.add("not a name", offline=True)
-        [domain, _] = store.add("known.example", "known.example", offline=True)
-        assert store.text(f"{domain.root}page") is None
+    with open_app(database_url, home=tmp_path) as app:
+        with pytest.raises(CursorAhead, match="the feed ends at 0, so that nothing can be after cursor 7"):
+            list(app.changes(after=7))
+        with pytest.raises(BadInput, match="is not registered"):
+            list(app.changes("nowhere.example"))
+        with pytest.raises(BadInput, match=r"^not a URL"):
+            app.add("not a name", offline=True)
+        [domain, _] = app.add("known.example", "known.example", offline=True)
+        assert app.text(f"{domain.root}page") is None
         for nothing in (" ", '"', "* -"):
-            with pytest.raises(api.BadInput, match="one to 32 words"):
-                store.search(nothing)
-    with pytest.raises(api.StoreUnavailable), api.open_store("postgresql://127.0.0.1:9/none"):
+            with pytest.raises(BadInput, match="one to 32 words"):
+                app.search(nothing)
+    with pytest.raises(StoreUnavailable), open_app("postgresql://127.0.0.1:9/none"):
         pass
 
 
 def test_importing_it_takes_nothing_that_opening_does_not_need() -> None:
-    program = "import sys, crawler.api; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    program = (
+        "import sys; from crawler.app import open_app; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
     assert not {"aiohttp", "lxml", "prefect", "sqlalchemy", "alembic", "rich", "starlette"} & set(done.stdout.split())

@@ -11,10 +11,10 @@ from crawler.store import domains, report
 from crawler.store.database import Database
 
 
-async def searched(
+async def search_pages(
     db: Database, home: Path, words: str, *, only: Domain | None = None, most: int = 10
 ) -> list[SearchHit]:
-    """The parts of pages that say the words, as the store has them now. only: of one domain.
+    """Return the parts of pages that say the words, as the store has them now. only: of one domain.
 
     The index is brought in step before, by what has changed since the last search; the first one reads all pages. The
     event loop goes on meanwhile. Raises BadInput for words that nothing can be searched for by, before that.

@@ -1,4 +1,4 @@
-"""The store for programs without asyncio: each verb waits for what Store says, in a thread of its own."""
+"""The verbs for programs without asyncio: each waits for what App does, in a thread of its own."""
 
 from collections.abc import AsyncGenerator, Collection, Generator
 from contextlib import suppress
@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from crawler.api.store import EVERY_KIND, USUAL_SETTINGS, WEEK, Store
+from crawler.app.app import EVERY_KIND, USUAL_SETTINGS, WEEK, App
+from crawler.app.crawl import CrawlResult
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.engine import ShiftResult
 from crawler.export import SearchHit
 from crawler.store.report import DomainReport, EventKind, FeedItem, PageVersion, TakenPage, VersionContent
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class BlockingStore:
-    """An open store whose verbs wait. They are those of Store, and mean the same; several threads may use it."""
+class BlockingApp:
+    """recrawl, open, with verbs that wait. They are those of App, and mean the same; several threads may use it."""
 
-    def __init__(self, store: Store, portal: "BlockingPortal") -> None:
-        self._store, self._portal = store, portal
+    def __init__(self, app: App, portal: "BlockingPortal") -> None:
+        self._app, self._portal = app, portal
 
     def add(
         self, *names: str, settings: DomainSettings = USUAL_SETTINGS, offline: bool = False, at: datetime | None = None
     ) -> list[Domain]:
-        """Register what each name or URL names; see Store.add."""
-        return self._portal.call(partial(self._store.add, *names, settings=settings, offline=offline, at=at))
+        """Register what each name or URL names; see App.add."""
+        return self._portal.call(partial(self._app.add, *names, settings=settings, offline=offline, at=at))
 
     def domains(self) -> list[Domain]:
         """All that are registered."""
-        return self._portal.call(self._store.domains)
+        return self._portal.call(self._app.domains)
 
     def crawl(
         self,
@@ -41,13 +41,13 @@ class BlockingStore:
         pages: int | None = None,
         time_limit: timedelta | None = None,
         at: datetime | None = None,
-    ) -> ShiftResult:
-        """Look at what is due until nothing is due any more; see Store.crawl."""
-        return self._portal.call(partial(self._store.crawl, *names, pages=pages, time_limit=time_limit, at=at))
+    ) -> CrawlResult:
+        """Look at what is due until nothing is due any more; see App.crawl."""
+        return self._portal.call(partial(self._app.crawl, *names, pages=pages, time_limit=time_limit, at=at))
 
     def refresh(self, what: str, *, at: datetime | None = None) -> int:
         """Make a page, or all pages beneath a URL, due at once; gives how many there are."""
-        return self._portal.call(partial(self._store.refresh, what, at=at))
+        return self._portal.call(partial(self._app.refresh, what, at=at))
 
     def changes(
         self,
@@ -58,34 +58,34 @@ class BlockingStore:
         kinds: Collection[EventKind] = EVERY_KIND,
         follow: bool = False,
     ) -> Generator[FeedItem]:
-        """What changed, in the order of the feed; see Store.changes."""
-        return self._each(self._store.changes(what, after=after, since=since, kinds=kinds, follow=follow))
+        """What changed, in the order of the feed; see App.changes."""
+        return self._each(self._app.changes(what, after=after, since=since, kinds=kinds, follow=follow))
 
     def cursor(self) -> int:
         """Where the feed ends now."""
-        return self._portal.call(self._store.cursor)
+        return self._portal.call(self._app.cursor)
 
     def pages(self, domain: str, *, bodies: bool = False) -> Generator[TakenPage]:
         """The pages of a domain that are there, each with its newest text."""
-        return self._each(self._store.pages(domain, bodies=bodies))
+        return self._each(self._app.pages(domain, bodies=bodies))
 
     def text(self, url: str, *, version: int | None = None, at: datetime | None = None) -> VersionContent | None:
-        """What a page said; see Store.text."""
-        return self._portal.call(partial(self._store.text, url, version=version, at=at))
+        """What a page said; see App.text."""
+        return self._portal.call(partial(self._app.text, url, version=version, at=at))
 
     def versions(self, url: str) -> Generator[PageVersion]:
         """The versions of a page, the newest first."""
-        return self._each(self._store.versions(url))
+        return self._each(self._app.versions(url))
 
     def freshness(
         self, domain: str | None = None, *, window: timedelta = WEEK, at: datetime | None = None
     ) -> list[DomainReport]:
-        """How fresh a domain is, or all of them; see Store.freshness."""
-        return self._portal.call(partial(self._store.freshness, domain, window=window, at=at))
+        """How fresh a domain is, or all of them; see App.freshness."""
+        return self._portal.call(partial(self._app.freshness, domain, window=window, at=at))
 
     def search(self, words: str, *, domain: str | None = None, most: int = 10) -> list[SearchHit]:
-        """The parts of pages that say these words, the best first; see Store.search."""
-        return self._portal.call(partial(self._store.search, words, domain=domain, most=most))
+        """The parts of pages that say these words, the best first; see App.search."""
+        return self._portal.call(partial(self._app.search, words, domain=domain, most=most))
 
     def _each(self, items: AsyncGenerator[T]) -> Generator[T]:
         """One item after the other; what is held for the next one is let go when nobody wants it any more."""
@@ -96,5 +96,5 @@ class BlockingStore:
                 except StopAsyncIteration:
                     return
         finally:
-            with suppress(RuntimeError):  # the store was closed before, and with it whatever was held
+            with suppress(RuntimeError):  # the app was closed before, and with it whatever was held
                 self._portal.call(items.aclose)

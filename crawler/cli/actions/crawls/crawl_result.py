@@ -1,13 +1,9 @@
 """What a crawl has done, as a table or as a document."""
 
 from collections import Counter
-from dataclasses import dataclass, field
-from datetime import datetime
 
+from crawler.app.crawl import BAD_PATTERN, Change, CrawlResult, CrawlStats
 from crawler.cli.output import print_json, remark, say, show, show_facts
-from crawler.core.change import Change
-from crawler.core.http import Url
-from crawler.engine import BAD_PATTERN, CrawlStats, ShiftResult
 from crawler.format.reasons import HEADINGS, format_reason
 from crawler.format.values import format_bytes, format_count, format_when
 
@@ -15,38 +11,19 @@ MOST_NAMED = 10  # pages of each kind
 NO_BROWSER = "no browser was found; `apt-get install chromium-headless-shell` brings one (docs/rendering.md)"
 
 
-@dataclass(slots=True)
-class CrawlOutcome:
-    """What came of it. idle: domains that were not crawled, and why not; problems: those of them that should worry."""
-
-    shift: ShiftResult
-    at: datetime
-    names: list[str]
-    idle: dict[str, str] = field(default_factory=dict)
-    problems: set[str] = field(default_factory=set)
-    next_due_at: datetime | None = None
-    signal: int | None = None
-    refused: dict[Url, str] = field(default_factory=dict)  # URLs that were named and may not be asked for, and why not
-    left: int | None = None  # looks that waited when a signal ended it
-
-    @property
-    def is_well(self) -> bool:
-        return not (self.shift.holds or self.shift.lost or self.shift.broken or self.problems or self.refused)
-
-
-def print_result(outcome: CrawlOutcome, *, as_json: bool) -> None:
+def print_result(result: CrawlResult, *, as_json: bool) -> None:
     """The answer on stdout; what went wrong beside it on stderr, whatever the form of the answer."""
-    _complain(outcome)
+    _complain(result)
     if as_json:
-        print_json(_document(outcome))
+        print_json(_document(result))
         return
-    if outcome.shift.stats.requests == 0:
-        if not outcome.idle:
+    if result.stats.requests == 0:
+        if not result.idle:
             say("Nothing was due")
-        _say_idle(outcome)
+        _say_idle(result)
         return
-    show_facts(facts(outcome.shift.stats))
-    if len(outcome.shift.by_domain) > 1:
+    show_facts(facts(result.stats))
+    if len(result.shift.by_domain) > 1:
         say("")
         show(
             ["domain", "looked at", "changed", "first seen", "gone", "failed", "received"],
@@ -60,22 +37,22 @@ def print_result(outcome: CrawlOutcome, *, as_json: bool) -> None:
                     str(stats.failed),
                     format_bytes(stats.received_bytes),
                 )
-                for domain, stats in sorted(outcome.shift.by_domain.items())
+                for domain, stats in sorted(result.shift.by_domain.items())
             ],
             right=["looked at", "changed", "first seen", "gone", "failed", "received"],
         )
-    for line in named_pages(outcome.shift.stats):
+    for line in named_pages(result.stats):
         say(line)
-    _say_idle(outcome)
-    if outcome.next_due_at is not None and outcome.next_due_at > outcome.at:
-        say(f"\nNext due: {format_when(outcome.next_due_at, now=outcome.at)}")
-    if outcome.shift.stats.changes[Change.CHANGED]:
+    _say_idle(result)
+    if result.next_due_at is not None and result.next_due_at > result.at:
+        say(f"\nNext due: {format_when(result.next_due_at, now=result.at)}")
+    if result.stats.changes[Change.CHANGED]:
         remark("Next: recrawl changes shows what changed in them, word by word")
 
 
-def _say_idle(outcome: CrawlOutcome) -> None:
-    for domain, reason in outcome.idle.items():
-        if domain not in outcome.problems:
+def _say_idle(result: CrawlResult) -> None:
+    for domain, reason in result.idle.items():
+        if domain not in result.problems:
             say(f"{domain} {reason}")
 
 
@@ -144,39 +121,39 @@ def _shown_reasons(reasons: Counter[str]) -> str:
     )
 
 
-def _complain(outcome: CrawlOutcome) -> None:
-    for domain, hold in outcome.shift.holds.items():
-        until = format_when(hold.until, now=outcome.at)
+def _complain(result: CrawlResult) -> None:
+    for domain, hold in result.shift.holds.items():
+        until = format_when(hold.until, now=result.at)
         why = format_reason(hold.reason)
         if hold.reason == BAD_PATTERN:
             why = f"a pattern of its settings is not used any more: recrawl domains show {domain} says which, and why"
         remark(f"recrawl: {domain} is suspended until {until}: {why}")
-    for url, why in outcome.refused.items():
+    for url, why in result.refused.items():
         remark(f"recrawl: {url} was not asked for: {why}")
-    for domain, error in outcome.shift.broken.items():
+    for domain, error in result.shift.broken.items():
         remark(f"recrawl: {domain} was ended by an error of recrawl's own, and is left alone for an hour: {error}")
-    for domain in sorted(set(outcome.shift.lost)):
+    for domain in sorted(set(result.shift.lost)):
         remark(f"recrawl: {domain} was taken over by another worker; what was recorded before is kept")
-    if outcome.signal is not None:
-        left = "" if outcome.left is None else f", {format_count(outcome.left, 'page')} left"
+    if result.was_stopped:
+        left = "" if result.left is None else f", {format_count(result.left, 'page')} left"
         remark(f"recrawl: stopped{left}; all that was looked at is recorded, and the same command goes on from here")
-    for domain in sorted(outcome.problems):
-        remark(f"recrawl: {domain} {outcome.idle[domain]}")
+    for domain in sorted(result.problems):
+        remark(f"recrawl: {domain} {result.idle[domain]}")
 
 
-def _document(outcome: CrawlOutcome) -> dict[str, object]:
-    shift = outcome.shift
+def _document(result: CrawlResult) -> dict[str, object]:
+    shift, named = result.shift, result.domains or ()
     return {
-        "at": outcome.at,
-        "domains": sorted({*outcome.names, *shift.by_domain}),
+        "at": result.at,
+        "domains": sorted({*(domain.authority for domain in named), *shift.by_domain}),
         **shift.stats.as_dict(),
         "by_domain": {domain: stats.as_dict() for domain, stats in sorted(shift.by_domain.items())},
         "holds": shift.holds,
         "lost": sorted(set(shift.lost)),
         "broken": shift.broken,
-        "idle": outcome.idle,
-        "refused_urls": outcome.refused,
-        "next_due_at": outcome.next_due_at,
-        "interrupted": outcome.signal is not None,
-        "left": outcome.left,
+        "idle": result.idle,
+        "refused_urls": result.refused,
+        "next_due_at": result.next_due_at,
+        "interrupted": result.was_stopped,
+        "left": result.left,
     }

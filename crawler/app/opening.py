@@ -1,4 +1,4 @@
-"""How programs open the store: for asyncio by `async with`, or by `with` as a store whose verbs wait."""
+"""Open recrawl for a program: with `async with` for asyncio, or with `with` for verbs that block."""
 
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
@@ -7,20 +7,19 @@ from types import TracebackType
 from anyio.from_thread import start_blocking_portal
 from pydantic import SecretStr
 
-from crawler.api.blocking import BlockingStore
-from crawler.api.store import Store
-from crawler.runtime.stack import crawl_database
+from crawler.app.app import App
+from crawler.app.blocking import BlockingApp
+from crawler.app.database import open_database_of
 from crawler.settings import Settings, settings
-from crawler.store.database import open_database
 
 
-class open_store:  # noqa: N801  it is called, and stands between `with` and `as`
-    """The store of these settings, open until the block ends; migrated first if it is empty or our own.
+class open_app:  # noqa: N801  it is called, and stands between `with` and `as`
+    """Open recrawl with these settings until the block ends; its database is migrated if it is empty or embedded.
 
     database_url: postgresql://...; None for RECRAWL_DATABASE_URL, or else the Postgres that lives in `home`, which is
     started where it does not run.  home: None for RECRAWL_HOME.  All else is read from the environment
-    (docs/settings.md). Raises StoreUnavailable where nothing answers, CrawlerError for a database that an other recrawl
-    has to migrate.
+    (docs/settings.md). Raises StoreUnavailable where nothing answers, CrawlerError for a database that
+    another recrawl has to migrate.
     """
 
     def __init__(self, database_url: str | None = None, *, home: Path | str | None = None) -> None:
@@ -28,24 +27,25 @@ class open_store:  # noqa: N801  it is called, and stands between `with` and `as
         self._open = ExitStack()
         self._open_async = AsyncExitStack()
 
-    def __enter__(self) -> BlockingStore:
+    def __enter__(self) -> BlockingApp:
         with ExitStack() as opened:
             portal = opened.enter_context(start_blocking_portal(name="recrawl"))
-            store = opened.enter_context(portal.wrap_async_context_manager(self))
+            app = opened.enter_context(portal.wrap_async_context_manager(self))
             self._open = opened.pop_all()
-        return BlockingStore(store, portal)
+        return BlockingApp(app, portal)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         return self._open.__exit__(kind, error, trace)
 
-    async def __aenter__(self) -> Store:
+    async def __aenter__(self) -> App:
         async with AsyncExitStack() as opened:
-            url = opened.enter_context(crawl_database(self._used))
-            db = await opened.enter_async_context(open_database(url, connections=_connections(self._used)))
+            # Every lease needs one connection for its records and one for its renewals, and some are for other verbs.
+            connections = 2 * self._used.leases_at_once + 4
+            db = await opened.enter_async_context(open_database_of(self._used, connections=connections))
             self._open_async = opened.pop_all()
-        return Store(db, self._used)
+        return App(db, self._used)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -60,8 +60,3 @@ def _used(database_url: str | None, home: Path | str | None) -> Settings:
     if home is not None:
         given["home"] = Path(home)
     return settings().model_copy(update=given)
-
-
-def _connections(used: Settings) -> int:
-    """Every lease needs one for its records and one for its renewals, and some are for those who ask."""
-    return 2 * used.leases_at_once + 4

@@ -1,0 +1,48 @@
+"""Open the database of the settings: for one command, for a flow, for a server, for a program."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from crawler.errors import failure_in
+from crawler.runtime.stack import crawl_database
+from crawler.settings import Settings
+from crawler.store.database import Database, open_database
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def open_database_of(settings: Settings, *, connections: int = 8) -> AsyncIterator[Database]:
+    """Open the database that the settings name, with the newest schema, as long as the block runs.
+
+    Without a name it is that of the Postgres in RECRAWL_HOME, which is started and stopped where nobody else needs it.
+    Raises StoreUnavailable where nothing answers, CrawlerError for a database that the user has to migrate.
+    """
+    with crawl_database(settings) as url:
+        async with open_database(url, connections=connections) as db:
+            yield db
+
+
+def run_with_database(
+    work: Callable[[Database], Awaitable[T]],
+    settings: Settings,
+    *,
+    connections: int,
+    run: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run,
+) -> T:
+    """Run asynchronous work as `open_database_of` does, for a program without an event loop.
+
+    run: what runs the loop, for whoever handles signals. Postgres is started before the loop, and stopped after it.
+    """
+
+    async def opened(url: str) -> T:
+        async with open_database(url, connections=connections) as db:
+            return await work(db)
+
+    with crawl_database(settings) as url:
+        try:
+            return run(opened(url))
+        except BaseExceptionGroup as group:
+            raise failure_in(group) from group

@@ -1,0 +1,102 @@
+"""The local stack and the services of containers: start, stop and tell what runs on this machine."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NoReturn
+
+from crawler.app.database import run_with_database
+from crawler.app.status import waiting_lines
+from crawler.plugins import load
+from crawler.runtime import stack
+from crawler.runtime.environment import Api
+from crawler.runtime.pages import pages_origin
+from crawler.runtime.service import deploy as service_deploy
+from crawler.runtime.service import health, worker
+from crawler.runtime.service import prefect as service_prefect
+from crawler.runtime.service.health import HealthCheck
+from crawler.runtime.stack import Stack, StackPart
+from crawler.settings import Settings
+
+Report = Callable[[str], None]  # is told what is going on, for people who wait
+
+
+@dataclass(frozen=True, slots=True)
+class StackStatus:
+    """What runs, part by part, and a sentence for each domain in which something waits."""
+
+    parts: Sequence[StackPart]
+    waiting: Sequence[str]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether all parts run."""
+        return all(part.is_running for part in self.parts)
+
+
+def start_stack(settings: Settings, *, report: Report) -> tuple[Stack, str | None]:
+    """Start what is missing of the stack; return it, and a link to the web UI that opens once."""
+    load(settings.plugins)  # every run would fail where one cannot be used
+    return stack.up(settings, report=report), stack.pages_in_use(settings)
+
+
+def stop_stack(settings: Settings, *, report: Report) -> bool:
+    """Stop what `start_stack` started; return whether there was anything."""
+    return stack.down(settings, report=report)
+
+
+def web_ui_link(settings: Settings) -> str | None:
+    """Return a link to the web UI that opens once; None where nothing serves it."""
+    return stack.pages_in_use(settings)
+
+
+def web_ui_origin(settings: Settings) -> str | None:
+    """Return the origin of the web UI, for links to its pages; None where nothing serves it."""
+    return pages_origin(settings.home.resolve())
+
+
+def prefect_server(settings: Settings) -> Api:
+    """Return the Prefect server in use, and how to get in. Raises StackFailed where none answers."""
+    return stack.server_in_use(settings)
+
+
+def stack_status(settings: Settings) -> StackStatus:
+    """Return what runs. Domains are asked only where the database runs; it is not started for that."""
+    parts, waiting = stack.status(settings), []
+    if stack.known_database(settings, settings.home.resolve()) is not None:
+        now = datetime.now(UTC)
+        waiting = run_with_database(lambda db: waiting_lines(db, settings, at=now), settings, connections=2)
+    return StackStatus(parts, waiting)
+
+
+def deploy(settings: Settings, *, may_upgrade: bool, patience: timedelta, report: Report) -> int:
+    """Prepare database and Prefect server for workers; return how many deployments were new or different.
+
+    may_upgrade: migrate the database first, whatever it holds.  patience: how long both are waited for.
+    Raises StackFailed where one of them stays silent.
+    """
+    seconds = patience.total_seconds()
+    return service_deploy.deploy(settings, may_upgrade=may_upgrade, patience_seconds=seconds, report=report)
+
+
+def serve_prefect(settings: Settings, *, host: str, port: int, address: str | None, report: Report) -> NoReturn:
+    """Become the Prefect server. address: the origin by which browsers reach it; None for this machine's own.
+
+    Raises StackFailed without a database or an auth string.
+    """
+    service_prefect.serve_prefect(settings, host=host, port=port, address=address, report=report)
+
+
+def run_worker(settings: Settings, *, max_runs: int | None, patience: timedelta, report: Report) -> None:
+    """Crawl what the Prefect server schedules, until this process is told to end.
+
+    max_runs: at a time; None for no limit.  patience: what runs get to end by themselves.
+    Raises PluginBroken, and StackFailed where another worker has this home.
+    """
+    load(settings.plugins)  # every run would fail where one cannot be used
+    worker.work(settings, runs_at_once=max_runs, patience=patience, report=report)
+
+
+def check_health(settings: Settings, *, alive_only: bool) -> Sequence[HealthCheck]:
+    """Return what is found of the services of RECRAWL_HOME. alive_only: not whether what they need is there."""
+    return health.health(settings, alive_only=alive_only)

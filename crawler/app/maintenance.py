@@ -1,0 +1,106 @@
+"""Keep the store: prune the past, check what must hold, upgrade, dump and restore, and list plugins."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from crawler.app.registration import domain_named
+from crawler.errors import BadInput
+from crawler.plugins import load, survey
+from crawler.plugins.loaded import PluginStatus
+from crawler.prune import Pruned
+from crawler.prune import prune as prune_domains
+from crawler.runtime.postgres import backup
+from crawler.runtime.stack import crawl_database, require_database
+from crawler.settings import Settings
+from crawler.store import database, domains, report, retention
+from crawler.store.database import Database, Schema, open_database
+from crawler.store.report import Finding
+
+
+class PruneResult(NamedTuple):
+    """What was pruned, domain by domain. not_vacuumed: tables whose room could not be used again."""
+
+    domains: Sequence[Pruned]
+    not_vacuumed: Sequence[str]
+
+
+async def prune(
+    db: Database, name: str | None = None, *, at: datetime, dry_run: bool = False, give_back: bool = False
+) -> PruneResult:
+    """Thin out the past of one domain, or of all, as their settings say; a dry run changes nothing.
+
+    at: real time.  give_back: write tables anew, so that their room goes to the system. Raises BadInput.
+    """
+    wanted = [await domain_named(db, name)] if name else [listed.domain for listed in await domains.every(db)]
+    found = await prune_domains(db, wanted, at=at, dry_run=dry_run)
+    has_taken = any(each.versions or each.visits or each.packed or each.merged or each.changes for each in found)
+    needs_vacuum = not dry_run and (has_taken or give_back)
+    return PruneResult(found, await retention.vacuum(db, full=give_back) if needs_vacuum else [])
+
+
+class CheckResult(NamedTuple):
+    """What does not hold in so many domains."""
+
+    domains: int
+    findings: Sequence[Finding]
+
+
+async def check_database(db: Database) -> CheckResult:
+    """Return what must always hold and does not: cash, states, versions, changes."""
+    return CheckResult(await report.count_domains(db), await report.check(db))
+
+
+def require_filled_database(settings: Settings) -> None:
+    """Raise BadInput where opening the database would make a new one, which a command has no use for."""
+    require_database(settings)
+
+
+def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Schema:
+    """Bring the database to the newest schema; return what it had before. partitions: of a new one's tables.
+
+    The embedded database is brought up to date whenever it is used. Raises BadInput for its partitions.
+    """
+    if settings.database_url is None:
+        if partitions is not None:
+            raise BadInput("--partitions is for a database that RECRAWL_DATABASE_URL names: set that first")
+        with crawl_database(settings):
+            return Schema.CURRENT
+    url = settings.database_url.get_secret_value()
+    before = database.schema_of(url)
+    database.upgrade(url, partitions=partitions)
+    return before
+
+
+def dump_database(settings: Settings, file: Path) -> int:
+    """Write the database into one compressed file; return its size in bytes. Raises BadInput where none was made."""
+    require_database(settings)
+    with crawl_database(settings) as url:
+        return backup.dump(url, file)
+
+
+def restore_database(settings: Settings, file: Path) -> int:
+    """Restore a dump into an empty database; return how many domains it has.
+
+    Whoever held them when the dump was made holds them in that database alone, so their leases are freed.
+    """
+
+    async def free(url: str) -> int:
+        async with open_database(url, connections=1) as db:
+            await domains.expire_leases(db, holder_prefix="")
+            return await report.count_domains(db)
+
+    with backup.restored(settings, file) as url:
+        return asyncio.run(free(url))
+
+
+def check_plugins(settings: Settings) -> None:
+    """Raise PluginBroken where a plugin in use cannot be used, before anything begins."""
+    load(settings.plugins)
+
+
+def list_plugins(settings: Settings) -> Sequence[PluginStatus]:
+    """Return the plugins that installed packages offer, whether they are used, and what is wrong with those."""
+    return survey(settings.plugins)

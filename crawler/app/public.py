@@ -1,0 +1,12 @@
+"""The names of the public Python API, which `crawler.app` offers."""
+
+from crawler.app.app import App
+from crawler.app.blocking import BlockingApp
+from crawler.app.crawl import CrawlResult
+from crawler.app.opening import open_app
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.visit import State
+from crawler.errors import BadInput, CrawlerError, CursorAhead, CursorTooOld, StoreUnavailable
+from crawler.export import SearchHit
+from crawler.store.report import DomainReport, EventKind, FeedItem, PageVersion, TakenPage, VersionContent

@@ -1,0 +1,47 @@
+"""SQL for people: where the database is, psql, one statement, and roles that may only read."""
+
+from contextlib import AbstractAsyncContextManager
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from crawler.export import shown_value as shown_value
+from crawler.runtime.postgres.psql import run_psql
+from crawler.runtime.stack import crawl_database, known_database
+from crawler.settings import Settings
+from crawler.store import report
+from crawler.store.database import Database
+from crawler.store.report import Answered, ReaderRole
+
+
+def find_database_url(settings: Settings) -> str | None:
+    """Return where the database is, with its password; None while the embedded Postgres is not running."""
+    return known_database(settings, settings.home.resolve())
+
+
+def open_shell(settings: Settings, *, may_write: bool) -> int:
+    """Run psql on the database until its user leaves it; return its exit code."""
+    with crawl_database(settings) as url:
+        return run_psql(url, may_write=may_write)
+
+
+def run_statement(db: Database, statement: str, *, may_write: bool) -> AbstractAsyncContextManager[Answered]:
+    """Run one statement in its own transaction; its rows come one by one, while the block runs.
+
+    may_write: else only what returns rows is accepted, in a read-only transaction. Raises BadInput for anything else,
+    CrawlerError for what the database refuses.
+    """
+    return report.answer_to(db, statement, may_write=may_write)
+
+
+async def grant_reading(db: Database, name: str) -> tuple[ReaderRole, str | None]:
+    """Let a role read the views and nothing else; return it, and where it connects to if it was made now."""
+    role = await report.grant_reading(db, name)
+    if role.password is None:
+        return role, None
+    parts = urlsplit(db.url)
+    host = parts.netloc.rpartition("@")[2]
+    return role, urlunsplit(parts._replace(netloc=f"{role.name}:{quote(role.password, safe='')}@{host}"))
+
+
+async def revoke_reading(db: Database, name: str) -> bool:
+    """Take back what `grant_reading` gave; return whether the role itself is removed, too."""
+    return await report.revoke_reading(db, name)
