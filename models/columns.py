@@ -3,6 +3,7 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, DateTime, Double, ForeignKey, Integer, LargeBinary, SmallInteger, Text
+from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import ARRAY
 
 
@@ -33,20 +34,22 @@ def octets(*, nullable: bool = False, key: bool = False, default: str | None = N
 
 def big(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
     """64 bits."""
+    counted: Any = False if key else "auto"
     return Column(
-        BigInteger, nullable=nullable, primary_key=key, server_default=default, autoincrement=False if key else "auto"
+        BigInteger, nullable=nullable, primary_key=key, server_default=_number(default), autoincrement=counted
     )
 
 
 def count(*, nullable: bool = False, default: str | None = "0") -> Any:
     """32 bits, from nothing upwards."""
-    return Column(Integer, nullable=nullable, server_default=default)
+    return Column(Integer, nullable=nullable, server_default=_number(default))
 
 
 def small(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
     """16 bits."""
+    counted: Any = False if key else "auto"
     return Column(
-        SmallInteger, nullable=nullable, primary_key=key, server_default=default, autoincrement=False if key else "auto"
+        SmallInteger, nullable=nullable, primary_key=key, server_default=_number(default), autoincrement=counted
     )
 
 
@@ -62,7 +65,7 @@ def reals() -> Any:
 
 def real(*, nullable: bool = False, default: str | None = None) -> Any:
     """A double."""
-    return Column(Double, nullable=nullable, server_default=default)
+    return Column(Double, nullable=nullable, server_default=_number(default))
 
 
 def domain_key(*, key: bool = True) -> Any:
@@ -75,3 +78,8 @@ def domain_reference(*, key: bool = True) -> Any:
     return Column(
         BigInteger, ForeignKey("domain.id", ondelete="CASCADE"), primary_key=key, nullable=False, autoincrement=False
     )
+
+
+def _number(default: str | None) -> Any:
+    """A number as SQL has it, not as a text that Postgres has to convert."""
+    return None if default is None else sql(default)

@@ -1,7 +1,7 @@
 """Finished looks, append-only: the last ones a row each, older ones packed, in partitions by time.
 
-The functions visits_of, old_visits_of and visits_between and the view every_visit read both (migration 0043); whoever
-adds a column to one of the tables adds it to the other, and makes those anew.
+The functions visits_of, old_visits_of and visits_between and the view every_visit read both (models/sql/visits.sql);
+whoever adds a column to one of the tables adds it to the other.
 """
 
 from datetime import datetime
@@ -56,10 +56,10 @@ class VisitRow(SQLModel, table=True):
     price: float | None = Field(sa_column=real(nullable=True))
     audit: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
     parts: str = Field(sa_column=text(default=""))
+    amount: float | None = Field(sa_column=real(nullable=True))  # of the change found: the part of the page, 0 to 1
     rendering: str = Field(sa_column=text(default=""))  # why it was rendered, or was not, or what became of it
     added_words: int | None = Field(sa_column=count(nullable=True, default=None))  # by its scripts
     added_links: int | None = Field(sa_column=count(nullable=True, default=None))
-    amount: float | None = Field(sa_column=real(nullable=True))  # of the change found: the part of the page, 0 to 1
 
 
 class VisitPack(SQLModel, table=True):

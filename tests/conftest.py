@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import pytest
 
 from crawler.runtime.machine import held, held_if_free, process
 from crawler.runtime.postgres.cluster import ensure_postgres
-from crawler.store.database import upgrade
+from crawler.store import database, migrate
+from crawler.store.database import MIGRATIONS, upgrade
 from tests.commands import Recrawl, Site, in_this_process, serving
 from tests.databases import TestDatabases, empty_database, execute, with_database
 from tests.watchdog import PYTESTS, RUN, end_run
@@ -23,6 +25,21 @@ from tests.watchdog import PYTESTS, RUN, end_run
 OTHER_SERVER = "RECRAWL_DATABASE_URL"
 TEMPLATE = "recrawl_template"
 MAX_ID = 60  # characters of a value in the id of a test
+LATER = """
+from alembic import op
+from sqlalchemy import BigInteger, Column, MetaData, Table
+from models.schema import list_table_statements
+
+revision = "9000"
+down_revision = "0001"
+
+
+def upgrade():
+    columns = [Column("domain_id", BigInteger, primary_key=True, autoincrement=False)]
+    table = Table("later", MetaData(), *columns, postgresql_partition_by="HASH (domain_id)")
+    for statement in list_table_statements(table, op.get_context().config.attributes["partitions"]):
+        op.execute(statement)
+"""
 WATCHDOG = pytest.StashKey[subprocess.Popen[str]]()
 
 # The same examples in every run, and as long as they take on a busy machine: a run that fails fails for everybody.
@@ -159,6 +176,21 @@ def database_url(databases: TestDatabases) -> Iterator[str]:
     """Return the URL of a migrated database that equals a new one, and that no other test uses at the same time."""
     with databases.lend() as url:
         yield url
+
+
+@pytest.fixture
+def later_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have one migration more than there is, as a later recrawl has, for which our databases are older.
+
+    It makes a table that is partitioned by the hash of its domain. Gives the file, for a test to change.
+    """
+    folder = tmp_path / "migrations"
+    shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    file = folder / "versions" / "9000_later.py"
+    file.write_text(LATER)
+    for module in (database, migrate):
+        monkeypatch.setattr(module, "MIGRATIONS", folder)
+    return file
 
 
 @pytest.fixture

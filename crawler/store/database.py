@@ -130,8 +130,8 @@ def prepare(url: str, *, may_upgrade: bool) -> None:
             upgrade(url)
 
 
-def upgrade(url: str, *, to: str = "head", partitions: int | None = None) -> None:
-    """Bring the database to the newest schema, or to an older revision; does nothing where it is there already.
+def upgrade(url: str, *, partitions: int | None = None) -> None:
+    """Bring the database to the newest schema; does nothing where it is there already.
 
     partitions: how many partitions each table of pages gets in a new database; None for the default.
     Raises BadInput for a server that is too old or a database that is not in UTF-8 or has another number of
@@ -141,7 +141,7 @@ def upgrade(url: str, *, to: str = "head", partitions: int | None = None) -> Non
     # Alembic and SQLAlchemy take a third of a second to import.
     from crawler.store import migrate  # noqa: PLC0415
 
-    migrate.migrate(url, to=to, partitions=partitions)
+    migrate.migrate(url, partitions=partitions)
 
 
 def schema_of(url: str) -> Schema:

@@ -22,10 +22,11 @@ from crawler.store.database import (
     one_line,
     schema_on,
 )
-from migrations.hash_partitions import count_hash_partitions
+from models.schema import DEFAULT_PARTITIONS
 
 OLDEST_POSTGRES = 14  # bit_count() and the multirange catalogue that our views use
 MIGRATION_LOCK = 0x7265637261776C  # two processes may want to migrate at once; "recrawl" in ASCII
+PARTITIONS = text("SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('page')")
 
 # Somebody else's table, index, function or schema has a name of ours.
 CLASHES = (
@@ -36,8 +37,8 @@ CLASHES = (
 )
 
 
-def migrate(url: str, *, to: str, partitions: int | None) -> None:
-    """Bring the database to a revision; see `database.upgrade` for what it raises."""
+def migrate(url: str, *, partitions: int | None) -> None:
+    """Bring the database to the newest schema; see `database.upgrade` for what it raises."""
     with _naming_refusals(), _engine(url).connect() as connection:
         _refuse_what_cannot_hold_us(connection)
         connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": MIGRATION_LOCK})
@@ -45,8 +46,10 @@ def migrate(url: str, *, to: str, partitions: int | None) -> None:
         try:
             if schema_on(connection.connection.driver_connection) is Schema.NEWER:
                 raise CrawlerError(NEWER_MESSAGE)
-            _refuse_other_partitions(connection, partitions)
-            command.upgrade(_config(connection, partitions), to)
+            existing = _count_hash_partitions(connection)
+            _refuse_other_partitions(existing, partitions)
+            partitions = existing or partitions or DEFAULT_PARTITIONS
+            command.upgrade(_config(connection, partitions), "head")
             connection.commit()
         finally:
             connection.rollback()
@@ -69,7 +72,7 @@ def _naming_refusals() -> Iterator[None]:
         raise
 
 
-def _config(connection: Any, partitions: int | None) -> Config:
+def _config(connection: Connection, partitions: int) -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes.update(connection=connection, partitions=partitions)
@@ -89,8 +92,12 @@ def _engine(url: str) -> Any:
     return engine
 
 
-def _refuse_other_partitions(connection: Connection, partitions: int | None) -> None:
-    existing = count_hash_partitions(connection)
+def _count_hash_partitions(connection: Connection) -> int:
+    """Return how many partitions the table of pages has, and so the others; 0 where there is none."""
+    return int(connection.execute(PARTITIONS).scalar_one())
+
+
+def _refuse_other_partitions(existing: int, partitions: int | None) -> None:
     if partitions is not None and existing not in {0, partitions}:
         raise BadInput(
             f"the tables have {existing} partitions each, chosen when they were created; "

@@ -8,8 +8,8 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.errors import BadInput
-from crawler.store import domains, report
-from crawler.store.database import Database, open_database, upgrade
+from crawler.store import domains, migrate, report
+from crawler.store.database import MIGRATIONS, Database, open_database, upgrade
 from crawler.store.partitions import ensure_visit_partition, month_after
 from tests.store import made_up
 from tests.store.conftest import START
@@ -96,12 +96,18 @@ async def test_a_database_with_another_number_of_partitions_holds_a_crawled_site
         assert await report.check(db) == []
 
 
+@pytest.mark.usefixtures("later_release")
 async def test_later_migrations_give_new_tables_as_many_partitions_as_the_others_have(empty_database_url: str) -> None:
-    upgrade(empty_database_url, to="0004", partitions=16)
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr(migrate, "MIGRATIONS", MIGRATIONS)
+        upgrade(empty_database_url, partitions=16)
+    assert "later" not in await hash_partitions(empty_database_url)
 
     upgrade(empty_database_url)
 
-    assert set((await hash_partitions(empty_database_url)).values()) == {16}
+    found = await hash_partitions(empty_database_url)
+    assert "later" in found
+    assert set(found.values()) == {16}
     upgrade(empty_database_url, partitions=16)
     with pytest.raises(BadInput, match=r"^the tables have 16 partitions each, .* --partitions 2 on a new database$"):
         upgrade(empty_database_url, partitions=2)

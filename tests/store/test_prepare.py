@@ -1,6 +1,9 @@
 """Whose database is migrated without asking, and what stops a migration."""
 
+from pathlib import Path
+
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from crawler.errors import CrawlerError
 from crawler.runtime.stack import crawl_database
@@ -21,19 +24,41 @@ def test_a_users_database_is_migrated_while_it_is_empty(empty_database_url: str)
     assert schema_of(empty_database_url) is Schema.CURRENT
 
 
-@pytest.mark.parametrize(
-    ("revision", "schema", "advice"),
-    [("0001", Schema.OLDER, "recrawl db upgrade"), ("9999", Schema.NEWER, "a newer recrawl")],
-)
-def test_a_users_database_of_another_schema_stays_as_it_is(
-    database_url: str, revision: str, schema: Schema, advice: str
-) -> None:
-    execute(database_url, f"UPDATE alembic_version SET version_num = '{revision}'")
-
-    with pytest.raises(CrawlerError, match=advice):
+@pytest.mark.usefixtures("later_release")
+def test_a_users_database_of_an_older_schema_stays_as_it_is(database_url: str) -> None:
+    with pytest.raises(CrawlerError, match="recrawl db upgrade"):
         uses(database_url)
 
-    assert schema_of(database_url) is schema
+    assert schema_of(database_url) is Schema.OLDER
+
+
+@pytest.mark.usefixtures("later_release")
+def test_our_own_database_of_an_older_schema_is_brought_up_to_date(database_url: str) -> None:
+    prepare(database_url, may_upgrade=True)
+
+    assert schema_of(database_url) is Schema.CURRENT
+
+
+def test_a_migration_that_does_not_end_leaves_the_database_as_it_was(database_url: str, later_release: Path) -> None:
+    written = later_release.read_text()
+    later_release.write_text(f"{written}    op.execute('SELECT 1 / 0')\n")
+    with pytest.raises(DBAPIError, match="division by zero"):
+        upgrade(database_url)
+    assert schema_of(database_url) is Schema.OLDER
+
+    later_release.write_text(written)
+    upgrade(database_url)
+
+    assert schema_of(database_url) is Schema.CURRENT
+
+
+def test_a_users_database_of_a_newer_schema_stays_as_it_is(database_url: str) -> None:
+    execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
+
+    with pytest.raises(CrawlerError, match="a newer recrawl"):
+        uses(database_url)
+
+    assert schema_of(database_url) is Schema.NEWER
 
 
 def test_a_users_database_with_other_tables_stays_as_it_is(empty_database_url: str) -> None:

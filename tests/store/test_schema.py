@@ -1,15 +1,42 @@
 import subprocess
 import sys
 
+import psycopg
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from sqlalchemy import ARRAY
 
 from crawler.store.database import MIGRATIONS, Schema, revisions, schema_of, upgrade
+from models import metadata
+from models.schema import DEFINITIONS, SQL
 from tests.store.differences import schema_differences
 
 
 def test_the_migrated_schema_equals_the_models(database_url: str) -> None:
     assert schema_differences(database_url) == []
+
+
+def test_every_column_of_the_views_is_described(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        undescribed = connection.execute(
+            """SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+                WHERE c.relkind = 'v' AND c.relnamespace = 'public'::regnamespace AND a.attnum > 0
+                  AND col_description(a.attrelid, a.attnum) IS NULL"""
+        ).fetchall()
+
+    assert undescribed == []
+
+
+def test_every_definition_is_part_of_the_schema() -> None:
+    assert sorted(f"{name}.sql" for name in DEFINITIONS) == sorted(path.name for path in SQL.iterdir())
+
+
+def test_a_pack_of_visits_has_an_array_for_each_column_of_a_visit() -> None:
+    visit, pack = metadata.tables["visit"].columns, metadata.tables["visit_pack"].columns
+    kinds = {column.name: str(column.type) for column in visit if column.name not in {"domain_id", "key"}}
+    arrays = {column.name: column.type for column in pack if column.name in kinds}
+
+    assert {name: str(kind.item_type) for name, kind in arrays.items() if isinstance(kind, ARRAY)} == kinds
 
 
 def test_migrating_twice_changes_nothing(database_url: str) -> None:

@@ -1,0 +1,111 @@
+CREATE FUNCTION page_importance(
+    history DOUBLE PRECISION, cash DOUBLE PRECISION, circulating DOUBLE PRECISION,
+    clock_last DOUBLE PRECISION, clock_now DOUBLE PRECISION, pages DOUBLE PRECISION, passes DOUBLE PRECISION)
+RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE
+        WHEN cash IS NULL THEN NULL
+        WHEN least(passes * circulating, clock_now) <= 0 THEN 1
+        WHEN clock_now <= passes * circulating THEN greatest(pages * (history + cash) / clock_now, 0)
+        WHEN clock_now - clock_last >= passes * circulating THEN pages * cash / (clock_now - clock_last)
+        ELSE greatest(pages / (passes * circulating)
+             * (cash
+                + CASE WHEN abs(history) > 1e-3  -- coins; less is nothing, and could underflow
+                       THEN history * (passes * circulating - greatest(clock_now - clock_last, 0))
+                            / least(passes * circulating, clock_last)
+                       ELSE 0 END), 0)
+    END
+$$;
+COMMENT ON FUNCTION page_importance IS
+    'Importance of a page relative to the mean page of its domain (mean 1): coins received within a window of its clock.
+history, clock_last: columns history and clock of cash. cash: net + the dividend of its pool. circulating: coins -
+dormant of domain_state. clock_now: column clock of domain_state. pages: how many take part, the sum over pool.
+passes: column window_passes of domain_state.';
+
+CREATE FUNCTION look_importance(importance float8, is_new bool, announces float8, first_looks float8, novelty float8)
+RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN is_new THEN importance * (novelty + 1) / (first_looks + 1) ELSE importance + announces END
+$$;
+COMMENT ON FUNCTION look_importance IS
+    'How important a look at a page is: its importance, and that of the new pages which a change of it announces; of a
+page never fetched by the share of what first looks at pages of its group found that was new. announces: column of page;
+first_looks, novelty: columns of prior. One look of which all was new is added to these.';
+
+CREATE FUNCTION page_freshness(a DOUBLE PRECISION, b DOUBLE PRECISION, unseen INTERVAL)
+RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE
+        WHEN extract(epoch FROM unseen) <= 0 THEN 1
+        WHEN a * ln(1 + extract(epoch FROM unseen)::float8 / 86400 / b) > 700 THEN 0  -- exp would underflow
+        ELSE exp(-a * ln(1 + extract(epoch FROM unseen)::float8 / 86400 / b))
+    END
+$$;
+COMMENT ON FUNCTION page_freshness IS
+    'Chance that a page has not changed since it was last seen so long ago: (b / (b + days))^a.
+a, b: columns belief_a and belief_b of page.';
+
+CREATE FUNCTION activity_ahead(at timestamptz[], ahead float8[], since timestamptz)
+RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN since IS NULL OR cardinality(at) = 0 OR since >= at[cardinality(at)] THEN 0
+                WHEN since <= at[1] THEN ahead[cardinality(at)] - ahead[1]
+                ELSE (SELECT ahead[cardinality(at)] - ahead[n] - (ahead[n + 1] - ahead[n])
+                             * date_part('epoch', since - at[n]) / date_part('epoch', at[n + 1] - at[n])
+                        FROM width_bucket(since, at) n) END
+$$;
+COMMENT ON FUNCTION activity_ahead IS
+    'Days by which the activity of a site has gone ahead of the calendar since then; below 0 where there was less.
+at, ahead: columns activity_at and activity_ahead of domain_state.';
+
+CREATE FUNCTION activity_gap(now timestamptz, at timestamptz[], ahead float8[], since timestamptz)
+RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN cardinality(at) = 0 THEN now - since
+                ELSE greatest(make_interval(secs => date_part('epoch', now - since)
+                                                    + 86400 * activity_ahead(at, ahead, since)), interval '0') END
+$$;
+COMMENT ON FUNCTION activity_gap IS
+    'The time since then in days of activity: what the pages of a site have aged. Other arguments: see activity_ahead.';
+
+CREATE FUNCTION heard_gap(
+    unseen interval, signals bytea, recall float8[], noise float8[], silence float8, a float8, b float8)
+RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN silence IS NULL THEN unseen ELSE (
+        SELECT make_interval(secs => least(
+            86400 * b * ((b + x.days) / x.silent_b * exp(least(30, coalesce(
+                (SELECT max(get_byte(signals, n) * ln(1 + recall[n + 1] / noise[n + 1] * a / x.silent_b))
+                   FROM generate_series(0, least(octet_length(signals), cardinality(recall)) - 1) n), 0) / a)) - 1),
+            1e12))
+          FROM (SELECT y.days, b + silence * y.days AS silent_b
+                  FROM (SELECT greatest(date_part('epoch', unseen), 0) / 86400 AS days) y) x) END
+$$;
+COMMENT ON FUNCTION heard_gap IS
+    'The time without any source of signals after which a page would be as likely to have changed.
+unseen: since its last good look. signals: column of page. recall, noise: columns of domain_source by no. silence: the
+greatest of its domain, null without a source. a, b: of the belief about the page, b in days.';
+
+CREATE FUNCTION signals_with(signals bytea, no int) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT set_byte(x.wide, no, least(get_byte(x.wide, no) + 1, 255))
+      FROM (SELECT signals || decode(repeat('00', greatest(no + 1 - octet_length(signals), 0)), 'hex') AS wide) x
+$$;
+COMMENT ON FUNCTION signals_with IS
+    'Column signals of page with one more of the source of that number; a byte counts to 255.';
+
+CREATE FUNCTION fingerprint_band(fingerprint BIGINT, quarter INTEGER)
+RETURNS INTEGER LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT quarter * 65536 + ((fingerprint >> (48 - 16 * quarter)) & 65535)::int
+$$;
+COMMENT ON FUNCTION fingerprint_band IS
+    'One of the four bands of a fingerprint, by which table fingerprint_band finds it. quarter: 0 to 3.';
+
+CREATE FUNCTION distance_bits(one BIGINT, other BIGINT)
+RETURNS INTEGER LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT bit_count(int8send(one # other))::int
+$$;
+COMMENT ON FUNCTION distance_bits IS
+    'In how many of 64 bits two fingerprints differ: 0 for equal main texts, about 32 for unrelated ones.';
+
+CREATE FUNCTION page_counted_as(state text, version int, list_kind text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+SELECT CASE WHEN list_kind = '' AND version = 0 THEN 'unread_list'
+            WHEN state = 'gone' AND version = 0 THEN 'dead_link'
+            ELSE state END $$;
+COMMENT ON FUNCTION page_counted_as IS
+    'What a page counts as in all reports: its state, but unread_list for the address of a sitemap or a feed that was
+never read, and dead_link for a page that is not there and never was.';
