@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from crawler.app.domain_counter import DomainCounter
+from crawler.app.index_keeper import IndexKeeper
 from crawler.app.registration import domain_named, url_of
 from crawler.cli.actions.pages.try_page import look_once
 from crawler.clock import Clock
@@ -25,9 +27,7 @@ from crawler.runtime.keys.entrance import ENTRANCE
 from crawler.runtime.keys.feeds import FEED, FeedWanted, linked_path, may_read
 from crawler.server.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
 from crawler.server.api import api_routes
-from crawler.server.counting import DomainCounter
 from crawler.server.remembered import Remembered
-from crawler.server.search_index import IndexKeeper
 from crawler.server.ui import actions
 from crawler.server.ui.actions import Outcome
 from crawler.server.ui.changes import ChangesAsked, change_facts, newest

@@ -1,96 +1,73 @@
-"""recrawl serve: the pages on a port of this machine, for as long as the command runs."""
+"""The web UI and the HTTP API on a port of this machine, until told to end."""
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import uvicorn
 
-from crawler.cli.session import Interrupts, with_database
-from crawler.engine import ParserPool, settle_memory
+from crawler.app import serving
+from crawler.app.database import Database
+from crawler.app.domain_counter import DomainCounter
+from crawler.app.index_keeper import IndexKeeper
+from crawler.app.serving import NAMES, USUAL_PORT
 from crawler.errors import StackFailed
-from crawler.plugins import load
-from crawler.runtime.children import TAG
-from crawler.runtime.keys.entrance import ensure_key, entrance
-from crawler.runtime.own_address import NAMES
-from crawler.runtime.pages import USUAL_PORT, noted_as_serving
 from crawler.server.access import Doorkeeper
 from crawler.server.app import PageServer, application
 from crawler.server.connections import BACKLOG, BoundedConnection
-from crawler.server.counting import DomainCounter
-from crawler.server.search_index import IndexKeeper
 from crawler.settings import Settings
-from crawler.store.database import Database
 
-CONNECTIONS = 4
+CONNECTIONS = 4  # of the database that `serve` is given
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  nobody asks by these names
 DRAIN_SECONDS = 5  # that a request under way gets when the server ends
 
 
-def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[str], None]) -> None:
-    """Serve the pages until the process is told to end. report: is told the address that lets the user in.
+async def serve(
+    db: Database, settings: Settings, *, host: str, port: int | None, report: Callable[[str], None], stop: asyncio.Event
+) -> None:
+    """Serve the web UI and the HTTP API until `stop` is set. report: is told the link that logs the user in.
 
     port: None for the usual one, or any that is free where that is taken.  Raises StackFailed where it cannot listen.
     """
-    plugins = load(settings.plugins)
+    key = serving.server_key(settings)
     home = settings.home.resolve()
-    key = ensure_key(home)
-
-    async def work(db: Database, interrupts: Interrupts) -> None:
-        with listening(host, port) as listener:
-            port_taken = listener.getsockname()[1]
-            addresses = (*settings.pages_addresses, *addresses_of(host, port_taken))
-            opened_at = datetime.now(UTC)
-            doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at, port=port_taken)
-            async with ParserPool(1, plugins=plugins) as readers:
-                counter, index = DomainCounter(db, now=lambda: datetime.now(UTC)), IndexKeeper(home)
-                pages = PageServer(
-                    db=db,
-                    readers=readers,
-                    doorkeeper=doorkeeper,
-                    now=lambda: datetime.now(UTC),
-                    counter=counter,
-                    index=index,
-                    home=home,
+    with listening(host, port) as listener:
+        port_taken = listener.getsockname()[1]
+        addresses = (*settings.pages_addresses, *addresses_of(host, port_taken))
+        opened_at = datetime.now(UTC)
+        doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at, port=port_taken)
+        async with serving.open_parsers(settings) as readers:
+            counter, index = DomainCounter(db, now=lambda: datetime.now(UTC)), IndexKeeper(home)
+            pages = PageServer(
+                db=db,
+                readers=readers,
+                doorkeeper=doorkeeper,
+                now=lambda: datetime.now(UTC),
+                counter=counter,
+                index=index,
+                home=home,
+            )
+            server = Uvicorn(
+                uvicorn.Config(
+                    application(pages),
+                    http=BoundedConnection,
+                    backlog=BACKLOG,
+                    log_level="warning",
+                    access_log=False,
+                    server_header=False,
+                    proxy_headers=False,
+                    timeout_graceful_shutdown=DRAIN_SECONDS,
                 )
-                server = Uvicorn(
-                    uvicorn.Config(
-                        application(pages),
-                        http=BoundedConnection,
-                        backlog=BACKLOG,
-                        log_level="warning",
-                        access_log=False,
-                        server_header=False,
-                        proxy_headers=False,
-                        timeout_graceful_shutdown=DRAIN_SECONDS,
-                    )
-                )
-                settle_memory()
-                report(entrance(addresses[0], key, at=opened_at))
-                address = settings.pages_addresses[0] if settings.pages_addresses else None
-                noted = noted_as_serving(home, port=port_taken, address=address)
-                is_asked_here = host in (*NAMES, *EVERYWHERE)
-                with noted if is_asked_here else nullcontext(), metrics_told(settings, db, home):
-                    await until_told(server, listener, interrupts.stop, (counter.run(), index.run()))
-
-    with_database(work, connections=CONNECTIONS, patient=True)
-
-
-@contextmanager
-def metrics_told(settings: Settings, db: Database, home: Path) -> Iterator[None]:
-    """Metrics of the domains on a port of their own, where the settings name one."""
-    if settings.metrics_port is None:
-        yield
-        return
-    from crawler.runtime.metrics.served import pages_metrics  # noqa: PLC0415  3 MB, which few ask for
-
-    with pages_metrics(settings, db, home, stack=os.environ.get(TAG)):
-        yield
+            )
+            serving.release_memory()
+            report(serving.login_link(addresses[0], key, at=opened_at))
+            is_asked_here = host in (*NAMES, *EVERYWHERE)
+            noted = serving.announce_server(settings, port=port_taken) if is_asked_here else nullcontext()
+            with noted, serving.serve_metrics(settings, db):
+                await until_told(server, listener, stop, (counter.run(), index.run()))
 
 
 class Uvicorn(uvicorn.Server):

@@ -30,9 +30,14 @@ def serve(
         recrawl serve
         recrawl serve --port 8080
     """
+    from crawler.app.maintenance import check_plugins
     from crawler.cli.output import print_json
-    from crawler.server import serve
+    from crawler.cli.session import with_database
+    from crawler.server import server
     from crawler.settings import settings
+
+    used = settings()
+    check_plugins(used)
 
     def told(address: str) -> None:
         if quiet:
@@ -45,5 +50,9 @@ def serve(
             sys.stdout.flush()
             sys.stderr.write("Ctrl-C ends it\n")
 
-    serve(settings(), host=host, port=port, report=told)
+    with_database(
+        lambda db, interrupts: server.serve(db, used, host=host, port=port, report=told, stop=interrupts.stop),
+        connections=server.CONNECTIONS,
+        patient=True,
+    )
     return DONE

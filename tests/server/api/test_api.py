@@ -15,12 +15,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
+from crawler.app.index_keeper import IndexKeeper
 from crawler.errors import BadInput
 from crawler.export import is_searchable, search
 from crawler.runtime.keys.api_tokens import make_token, revoke_token, token_shown, tokens_of
 from crawler.runtime.search_index import search_file
 from crawler.server.api.limits import RateLimit
-from crawler.server.search_index import IndexKeeper
 from tests.commands import Recrawl, Site
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Seen, Visitor

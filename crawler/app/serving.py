@@ -1,0 +1,54 @@
+"""What a server needs beside its pages: its key, a parser process, metrics, and a note of where it listens."""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+
+from crawler.engine import ParserPool, settle_memory
+from crawler.plugins import load
+from crawler.runtime.children import TAG
+from crawler.runtime.keys.entrance import ensure_key, entrance
+from crawler.runtime.own_address import NAMES as NAMES
+from crawler.runtime.pages import USUAL_PORT as USUAL_PORT
+from crawler.runtime.pages import noted_as_serving
+from crawler.settings import Settings
+from crawler.store.database import Database
+
+
+def server_key(settings: Settings) -> str:
+    """Return the key of the home's web UI, which is made the first time; only its owner can read it."""
+    return ensure_key(settings.home.resolve())
+
+
+def login_link(address: str, key: str, *, at: datetime) -> str:
+    """Return a link that logs its user in, once and for half a day."""
+    return entrance(address, key, at=at)
+
+
+def open_parsers(settings: Settings) -> ParserPool:
+    """Open the process that parses pages for the web UI, with the plugins in use."""
+    return ParserPool(1, plugins=load(settings.plugins))
+
+
+def release_memory() -> None:
+    """Give memory of the start back to the system, before a process runs for long."""
+    settle_memory()
+
+
+def announce_server(settings: Settings, *, port: int) -> AbstractContextManager[None]:
+    """Let other commands of this home know, while the block runs, that this process serves the web UI on a port."""
+    address = settings.pages_addresses[0] if settings.pages_addresses else None
+    return noted_as_serving(settings.home.resolve(), port=port, address=address)
+
+
+@contextmanager
+def serve_metrics(settings: Settings, db: Database) -> Iterator[None]:
+    """Serve the metrics of the domains, where the settings name a port. To be called within the loop of `db`."""
+    if settings.metrics_port is None:
+        yield
+        return
+    from crawler.runtime.metrics.served import pages_metrics  # noqa: PLC0415  3 MB, which few need
+
+    with pages_metrics(settings, db, settings.home.resolve(), stack=os.environ.get(TAG)):
+        yield
