@@ -9,9 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from crawler.runtime.keys.entrance import ENTERING, ENTRANCE, Signer
-from crawler.runtime.keys.feeds import FEED
-from crawler.runtime.own_address import LONGEST_NONCE, PROOF_PATH, proof_of
+from crawler.app.serving import ENTERING, ENTRANCE, FEED, LONGEST_NONCE, PROOF_PATH, Signer, proof_of
 from crawler.server.api import beneath_api
 
 Message = MutableMapping[str, Any]

@@ -105,6 +105,23 @@ def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
     half_read.close()  # of a app that is closed
 
 
+def test_the_page_of_a_url_is_fetched_whether_it_is_due_or_not(
+    database_url: str, orchard: Orchard, tmp_path: Path
+) -> None:
+    with open_app(database_url, home=tmp_path) as app:
+        app.add(orchard.url, settings=OWN)
+        first = app.crawl(orchard.url)
+        nothing = app.crawl(orchard.url)
+        requested = app.crawl(f"{orchard.url}/pears.html")
+        with pytest.raises(BadInput, match="is not registered"):
+            app.crawl(orchard.url, "https://nowhere.example/page")
+
+    assert [result.stats.looks for result in (first, nothing, requested)] == [2, 0, 1]
+    assert [list(result.idle) for result in (first, nothing)] == [[], list(first.shift.by_domain)]
+    assert nothing.is_well
+    assert nothing.next_due_at is not None
+
+
 def test_a_follower_hears_of_a_change_when_it_is_recorded(database_url: str, orchard: Orchard, tmp_path: Path) -> None:
     heard: list[str] = []
 

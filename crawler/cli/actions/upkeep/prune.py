@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from crawler.app.maintenance import Pruned
+from crawler.app.maintenance import Pruned, SizeEstimate
 from crawler.app.maintenance import prune as prune_domains
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count
-from crawler.store.retention import SizeEstimate
 
 COLUMNS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "left")
 
