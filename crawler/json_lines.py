@@ -1,10 +1,48 @@
-"""What is told, as JSON documents of a line each, for programs that collect logs."""
+"""JSON as programs read it: values as the command and the API write them, and log records, a line each."""
 
+import dataclasses
 import json
 import logging
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def json_text(document: object) -> str:
+    """Return a document of our values as JSON."""
+    return json.dumps(document, default=plain_value)
+
+
+def plain_value(value: object) -> object:
+    """Return a value as JSON has it: instants in ISO 8601, spans in seconds, bytes in hexadecimal. Raise TypeError."""
+    match value:
+        case datetime():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case Enum():
+            return value.value
+        case bytes():
+            return value.hex()
+        case Mapping():
+            return dict(value)
+        case set() | frozenset():
+            return sorted(value)
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return values_of(value)
+        case _:
+            raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
+def values_of(value: "DataclassInstance") -> dict[str, object]:
+    """Return a value's fields by name, without those that its repr leaves out."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
 
 
 def json_line(event: str, *, level: str = "info", at: datetime | None = None, **facts: object) -> str:

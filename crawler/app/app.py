@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
+from crawler.app.find_pages import changes_of, page_named
 from crawler.app.refresh import refresh
 from crawler.app.registration import authority_in, domain_named
 from crawler.app.search import search_pages
 from crawler.cli.actions.domains.register import register_all
 from crawler.cli.settings_options import SettingsPatch
-from crawler.cli.which_page import changes_of, page_named
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey

@@ -1,17 +1,15 @@
 """What goes out: tables and lines for people, one JSON document for programs; stderr for everything in between."""
 
-import dataclasses
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from enum import Enum
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from crawler.json_lines import plain_value
+
 if TYPE_CHECKING:  # rich has 4 MB, and a process that shows pages says two lines
-    from _typeshed import DataclassInstance
     from rich.console import Console
     from rich.table import Table
 
@@ -131,42 +129,12 @@ def printable(text: str) -> str:
 
 def print_json(document: object) -> None:
     """The one document of --json."""
-    json.dump(document, sys.stdout, default=_plain, indent=2 if sys.stdout.isatty() else None)
+    json.dump(document, sys.stdout, default=plain_value, indent=2 if sys.stdout.isatty() else None)
     sys.stdout.write("\n")
 
 
 def print_json_line(document: object) -> None:
     """One of many documents, in a line, for whoever reads along."""
-    json.dump(document, sys.stdout, default=_plain)
+    json.dump(document, sys.stdout, default=plain_value)
     sys.stdout.write("\n")
     sys.stdout.flush()
-
-
-def json_text(document: object) -> str:
-    """A document as print_json writes it."""
-    return json.dumps(document, default=_plain)
-
-
-def values_of(value: "DataclassInstance") -> dict[str, object]:
-    """A value's fields by name."""
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
-
-
-def _plain(value: object) -> object:
-    match value:
-        case datetime():
-            return value.isoformat()
-        case timedelta():
-            return value.total_seconds()
-        case Enum():
-            return value.value
-        case bytes():
-            return value.hex()
-        case Mapping():
-            return dict(value)
-        case set() | frozenset():
-            return sorted(value)
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return values_of(value)
-        case _:
-            raise TypeError(f"{type(value).__name__} has no place in JSON")

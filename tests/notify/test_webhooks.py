@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.cli.output import values_of
 from crawler.core.freshness import ChangeSignal
 from crawler.core.http import Url
+from crawler.json_lines import values_of
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind

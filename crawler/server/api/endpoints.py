@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crawler.app.registration import domain_named
-from crawler.cli.which_page import changes_of, page_named
+from crawler.app.find_pages import changes_of, page_named
 from crawler.core.http import PageKey
 from crawler.export import SearchHit, is_searchable, require_words, search
 from crawler.runtime.search_index import search_file

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from crawler.cli.output import json_text
+from crawler.json_lines import json_text
 from crawler.errors import BadInput, CrawlerError, CursorTooOld, StoreUnavailable
 from crawler.runtime.keys.api_tokens import token_shown
 from crawler.server.api.endpoints import ENDPOINTS, ROOT, Asked, Endpoint, ListedItems

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
+from crawler.app.find_pages import page_named
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.which_page import page_named
 from crawler.format.kinds import parse_kinds
 from crawler.format.values import format_instant
 from crawler.runtime.keys.feeds import FeedAddress, FeedWanted, address_named, addresses_of, revoke_address

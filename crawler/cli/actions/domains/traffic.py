@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import domain_named
 from crawler.cli.exits import DONE
-from crawler.cli.output import print_json, remark, say, show, values_of
+from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.format.values import format_bytes, format_count, format_instant
+from crawler.json_lines import values_of
 from crawler.planner import JudgedHour, judged_hours
 from crawler.store import domains
 from crawler.store.database import Database

@@ -24,7 +24,7 @@ from crawler.cli.actions.explain.why import (
     worth_now,
 )
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
+from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
 from crawler.core.domain import Domain
 from crawler.core.freshness import ELSEWHERE, PricePolicy, Terms, credible_interval
@@ -33,6 +33,7 @@ from crawler.core.opic import Order
 from crawler.core.visit import State
 from crawler.format.reasons import RENDERING_WORDS, format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
+from crawler.json_lines import values_of
 from crawler.plugins import load
 from crawler.settings import settings
 from crawler.store import domains, report

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
 
+from crawler.app.find_pages import page_named, version_named
 from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.which_page import page_named, version_named
 from crawler.core.change import BlockDiff, BlockStatus, Hunk, PageDiff
 from crawler.core.http import authority_of
 from crawler.core.page import BlockKind

@@ -5,16 +5,17 @@ from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
 
+from crawler.app.find_pages import page_named, version_named
 from crawler.cli.exits import DONE
 from crawler.cli.marked import say_beneath, say_heading
-from crawler.cli.output import out, print_json, printable, remark, say, show, show_facts, values_of
+from crawler.cli.output import out, print_json, printable, remark, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.which_page import page_named, version_named
 from crawler.core.http import Url
 from crawler.core.visit import State
 from crawler.errors import CrawlerError
 from crawler.format.kinds import KIND_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
+from crawler.json_lines import values_of
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import PageVersion, VersionContent

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
 
+from crawler.app.find_pages import changes_of
 from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.cli.cursors import told_if_useless
 from crawler.cli.exits import DONE
@@ -14,7 +15,6 @@ from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, print_json_line, printable, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import DAYS_BACK
-from crawler.cli.which_page import changes_of
 from crawler.core.change import diff_words, excerpt
 from crawler.core.freshness import template_of
 from crawler.errors import BadInput, StoreUnavailable

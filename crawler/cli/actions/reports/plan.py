@@ -6,11 +6,12 @@ from typing import assert_never
 
 from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
+from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.plot import Chart, Series, show_plots
 from crawler.cli.session import Interrupts, with_database
 from crawler.core.budget import Expectation, PolicyForecast, Price, week_from
 from crawler.format.values import format_count, format_share, format_span, format_when
+from crawler.json_lines import values_of
 from crawler.planner import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
 from crawler.plugins import load
 from crawler.settings import settings

@@ -10,13 +10,14 @@ from crawler.cli.actions.domains.lists import shown_lists
 from crawler.cli.actions.domains.trust import shown_standings
 from crawler.cli.actions.reports.audit import described
 from crawler.cli.exits import DONE
-from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
+from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import shown_setting
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
 from crawler.format.reasons import format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
+from crawler.json_lines import values_of
 from crawler.plugins import is_policy
 from crawler.runtime.stack import is_without_worker
 from crawler.settings import settings
