@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crawler.app.serving import ENTERING, ENTRANCE, FEED, LONGEST_NONCE, PROOF_PATH, Signer, proof_of
-from crawler.server.api import beneath_api
+from crawler.server.api import is_api_path
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -122,7 +122,7 @@ def guarded(app: Asgi, doorkeeper: Doorkeeper, *, now: Callable[[], datetime], r
         session = _cookie(scope, doorkeeper.cookie)
         scope["session"] = session if doorkeeper.knows(session, at=now()) else ""
         # The API lets in by tokens, which no browser shows by itself, and never by a session.
-        is_open = bool(scope["session"]) or scope["path"] in OPEN_PATHS or beneath_api(scope["path"])
+        is_open = bool(scope["session"]) or scope["path"] in OPEN_PATHS or is_api_path(scope["path"])
         await (app if is_open else refuse)(scope, receive, send_guarded)
 
     return checked

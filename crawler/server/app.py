@@ -26,7 +26,7 @@ from crawler.format.kinds import NEWS, format_kind
 from crawler.runtime.keys.entrance import ENTRANCE
 from crawler.runtime.keys.feeds import FEED, FeedWanted, linked_path, may_read
 from crawler.server.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
-from crawler.server.api import api_routes
+from crawler.server.api import API_PATH, ApiOnDemand
 from crawler.server.remembered import Remembered
 from crawler.server.ui import actions
 from crawler.server.ui.actions import Outcome
@@ -165,7 +165,7 @@ def application(server: PageServer) -> Asgi:
         routes=[
             *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
             *(Route(path, form, methods=["POST"]) for path, form in forms.items()),
-            *api_routes(server.db, server.home, now=server.now, want_index=server.index.want),
+            Route(API_PATH, ApiOnDemand(server.db, server.home, now=server.now, want_index=server.index.want)),
         ],
         exception_handlers=handlers,
     )

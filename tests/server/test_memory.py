@@ -11,7 +11,7 @@ from tests.commands import Site
 from tests.server.conftest import Visitor
 
 BAR_BYTES = 100e6
-UNWANTED = ("aiohttp", "lxml", "pypdfium2", "resiliparse", "re2", "rich", "prefect", "sqlalchemy", "alembic")
+UNWANTED = ("aiohttp", "fastapi", "lxml", "pypdfium2", "resiliparse", "re2", "rich", "prefect", "sqlalchemy", "alembic")
 
 
 def test_what_pages_do_not_need_is_not_imported_with_them() -> None:

@@ -1,8 +1,7 @@
-"""The HTTP API: what the pages say, for programs; read-only, behind bearer tokens, described by OpenAPI.
+"""The HTTP API: what the web UI shows, for programs; read-only, behind bearer tokens, described by OpenAPI.
 
-`api_routes` gives its routes to the application of the pages, `beneath_api` says which requests are its own. An answer
-has the names and values of the command's --json; what is wrong is a problem document (RFC 9457). It calls the store's
-reports as the command does, and nothing of the pages.
+`ApiOnDemand` is the API as a part of the application of the pages, `is_api_path` tells which requests belong to it.
+Answers have the names and values of the command's --json; errors are problem documents (RFC 9457).
 """
 
-from crawler.server.api.routes import api_routes, beneath_api
+from crawler.server.api.route import API_PATH, ApiOnDemand, is_api_path

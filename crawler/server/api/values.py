@@ -1,12 +1,22 @@
-"""What the API answers with, where the command has no value of that form; the others are the store's own."""
+"""What the API answers with, where the store has no value of that form, and how that is made of the store's."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Generic, TypeVar
 
-from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.core.visit import State
-from crawler.store.report import TakenPage, VersionContent
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Items(Generic[T]):
+    """A part of a list. next: the cursor from which to read on; null at the end."""
+
+    items: Sequence[T]
+    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +29,15 @@ class DomainItem:
     paused: bool
     registered_at: datetime
 
-    @classmethod
-    def of(cls, domain: Domain) -> "DomainItem":
-        return cls(
-            domain=domain.authority,
-            root=domain.root,
-            aliases=sorted(domain.aliases),
-            paused=domain.paused,
-            registered_at=domain.registered_at,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class PageItem:
-    """A page with its newest version. text: None where it was not asked for."""
+    """A page with its newest version.
+
+    status: of the last fetch.  version_at: when the version was first seen.  seen_at: the last good fetch.
+    changed_at: the last change, null without one.  importance: the domain's mean is 1.  digest: of the body, in
+    hexadecimal.  text: the main text, null where it was not asked for.
+    """
 
     url: Url
     state: State
@@ -48,28 +53,13 @@ class PageItem:
     digest: str | None
     text: str | None
 
-    @classmethod
-    def of(cls, page: TakenPage, *, with_text: bool) -> "PageItem":
-        return cls(
-            url=page.url,
-            state=page.state,
-            status=page.status,
-            version=page.version,
-            version_at=page.version_at,
-            seen_at=page.seen_at,
-            changed_at=page.changed_at,
-            title=page.title,
-            language=page.language,
-            content_type=page.content_type,
-            importance=page.importance,
-            digest=page.digest.hex() if page.digest is not None else None,
-            text=page.text if with_text else None,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """What a version of a page said. state: of the page at the instant that was asked for."""
+    """What a version of a page said.
+
+    state: of the page at the instant that was asked for.  until: when the next version was first seen, else null.
+    """
 
     url: Url
     state: State
@@ -81,16 +71,8 @@ class PageText:
     content_type: str
     text: str
 
-    @classmethod
-    def of(cls, content: VersionContent) -> "PageText":
-        return cls(
-            url=content.url,
-            state=content.state,
-            version=content.version.number,
-            version_at=content.version.at,
-            until=content.version.until,
-            title=content.version.title,
-            language=content.version.language,
-            content_type=content.version.content_type,
-            text=content.text,
-        )
+
+def row(kind: type[T], source: object, **own: object) -> T:
+    """Return a value of a class with the fields of the same name of another value, and some of its own."""
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: own[name] if name in own else getattr(source, name) for name in names})

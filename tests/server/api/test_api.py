@@ -159,6 +159,11 @@ def test_its_document_is_valid_openapi_and_every_answer_is_as_it_says(crawled: S
         schema = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
         checker = Draft202012Validator(schema | {"components": document["components"]})
         checker.validate(program.json(path.removeprefix("/api/v1/"), **given))
+    operations = [methods["get"] for methods in document["paths"].values()]
+    assert all(each["description"] for operation in operations for each in operation.get("parameters", [operation]))
+    assert all("422" not in operation["responses"] for operation in operations)
+    assert document["components"]["schemas"]["DomainReport"]["properties"]["window"]["description"] == "seconds"
+    assert document["servers"] == [{"url": program.visitor.address}]
 
 
 def test_who_shows_no_good_token_is_refused_and_so_is_a_browser_with_a_session(
@@ -179,8 +184,8 @@ def test_who_shows_no_good_token_is_refused_and_so_is_a_browser_with_a_session(
 
 def test_what_cannot_be_asked_is_a_problem_in_a_sentence(crawled: Site, program: Program) -> None:
     asked: list[tuple[str, dict[str, str | int], int, str]] = [
-        ("changes", {"limit": 100_000}, 400, "limit: '100000' is no number from 1 to 1000"),
-        ("changes", {"after": "-1"}, 400, "after: '-1' is no number"),
+        ("changes", {"limit": 100_000}, 400, "limit: Input should be less than or equal to 1000, not '100000'"),
+        ("changes", {"after": "-1"}, 400, "after: Input should be greater than or equal to 0, not '-1'"),
         ("changes", {"what": "nowhere.example"}, 400, "is not registered"),
         ("changes", {"kind": "odd"}, 400, "no kind of change"),
         ("changes", {"after": 4}, 400, "the feed ends at 3, so that nothing can be after cursor 4"),
@@ -195,6 +200,18 @@ def test_what_cannot_be_asked_is_a_problem_in_a_sentence(crawled: Site, program:
     for name, given, status, words in asked:
         found = problem(program.get(name, **given))
         assert (found["status"], words in found["detail"]) == (status, True), found
+
+
+def test_an_empty_parameter_is_not_given_and_a_head_has_no_body(crawled: Site, program: Program) -> None:
+    given = {"Authorization": f"Bearer {program.token}"}
+    empty = program.json("changes", limit="", kind="", since="")
+    head = program.visitor.ask("HEAD", "/api/v1/domains", b"", given)
+    posted = program.visitor.ask("POST", "/api/v1/domains", b"", {"Origin": program.visitor.address})
+
+    assert len(empty["items"]) == 3
+    assert problem(program.get("pages", domain=""))["detail"] == "domain is missing"
+    assert (head.status, head.text, head.headers["content-type"]) == (200, "", "application/json")
+    assert (problem(posted)["status"], posted.headers["allow"]) == (405, "GET")
 
 
 def test_a_cursor_whose_changes_were_forgotten_is_told_so(crawled: Site, program: Program, database_url: str) -> None:

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from crawler.server.api.endpoints import ENDPOINTS, MOST_CHANGES, Asked, ListedItems
+from crawler.server.api.endpoints import MAX_CHANGES, Api
 from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import EventKind
 from tests.store.conftest import START, db
 from tests.store.made_up import crawl
 from tests.store.report.test_feed_by_sql import leased
@@ -26,17 +25,11 @@ async def test_an_answer_ends_early_where_its_changes_say_much_and_the_cursor_le
     await report.stamp_feed(db, at=START)
     async with db.transaction() as connection:
         await connection.execute(SAYS_MUCH)
-    [changes] = [each for each in ENDPOINTS if each.name == "changes"]
+    api = Api(db=db, home=tmp_path, now=lambda: START, want_index=str)
 
-    async def asked(after: int) -> ListedItems:
-        values = {"what": None, "after": after, "since": None, "kind": frozenset(EventKind), "limit": MOST_CHANGES}
-        found = await changes.answer(Asked(db=db, home=tmp_path, at=START, values=values, want_index=str))
-        assert isinstance(found, ListedItems)
-        return found
-
-    first = await asked(0)
-    second = await asked(int(first.next or 0))
-    third = await asked(int(second.next or 0))
+    first = await api.changes(limit=MAX_CHANGES)
+    second = await api.changes(after=int(first.next or 0), limit=MAX_CHANGES)
+    third = await api.changes(after=int(second.next or 0), limit=MAX_CHANGES)
 
     assert [len(each.items) for each in (first, second, third)] == [100, 100, 50]
     assert [each.next for each in (first, second, third)] == ["100", "200", "250"]

@@ -1,0 +1,135 @@
+"""The FastAPI application: its routes, whom it admits, what one request may take, and its OpenAPI document."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from math import ceil
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import TypeAdapter
+
+from crawler import __version__
+from crawler.errors import CrawlerError
+from crawler.json_lines import json_text
+from crawler.runtime.keys.api_tokens import token_shown
+from crawler.server.api.endpoints import Api
+from crawler.server.api.limits import STRANGERS, RateLimit
+from crawler.server.api.problems import HANDLERS, NO_STORE, RESPONSES, Problem
+
+ROOT = "/api/v1"
+OPENAPI = f"{ROOT}/openapi.json"
+AT_ONCE = 2  # requests that read the store; the pages have the other connections
+PATIENCE_S = 10.0  # until one of those ends
+DEADLINE_S = 30.0  # of one answer
+MAX_QUERY = 16 << 10  # bytes
+BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="recrawl tokens add NAME")
+
+log = logging.getLogger("recrawl.api")
+
+
+def make_app(api: Api) -> FastAPI:
+    """Return the application that answers below /api."""
+    app = FastAPI(
+        title="recrawl",
+        version=__version__,
+        description="What recrawl keeps, read-only, by the names of its commands.",
+        openapi_url=None,  # described below, with the address of the server
+        docs_url=None,  # these pages load scripts from other sites
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(_admission(api)), Depends(_refuse_unknown_parameters)],
+        responses=RESPONSES,
+        exception_handlers=HANDLERS,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    slots = asyncio.Semaphore(AT_ONCE)
+    for verb in (api.domains, api.changes, api.pages, api.text, api.versions, api.freshness, api.search):
+        app.add_api_route(f"{ROOT}/{verb.__name__}", _bounded(verb, slots))
+
+    async def openapi(request: Request) -> Response:
+        return _json(describe(app) | {"servers": [{"url": f"{request.url.scheme}://{request.url.netloc}"}]})
+
+    async def unknown(request: Request) -> Response:
+        raise HTTPException(404, f"there is no {request.url.path}: {OPENAPI} tells what there is")
+
+    app.add_route(OPENAPI, openapi)
+    app.add_route("/api/{rest:path}", unknown)
+    return app
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document of answers as `json_text` writes them: spans in seconds, and no field left out."""
+
+    def as_written(node: dict[str, Any]) -> dict[str, Any]:
+        if node.get("format") == "duration":
+            return {**node, "type": "number", "format": "double", "description": "seconds"}
+        return (
+            node | {"required": list(node["properties"])}
+            if node.get("type") == "object" and "properties" in node
+            else node
+        )
+
+    document: dict[str, Any] = json.loads(json.dumps(app.openapi()), object_hook=as_written)
+    document["components"]["schemas"]["Problem"] = TypeAdapter(Problem).json_schema()
+    return document
+
+
+def _admission(api: Api) -> Callable[..., Awaitable[None]]:
+    rate = RateLimit()
+
+    async def admit(shown: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> None:
+        """Raise HTTPException for a request without a valid token, and for one too many."""
+        token = None
+        if shown is not None:
+            token = await asyncio.to_thread(token_shown, api.home, shown.credentials.strip(), at=api.now())
+        if wait := rate.wait(token.name if token is not None else STRANGERS):
+            raise HTTPException(429, "too many requests", {"retry-after": str(ceil(wait))})
+        if token is None:
+            challenge = {"www-authenticate": 'Bearer realm="recrawl"'}
+            raise HTTPException(401, "show a token: recrawl tokens add NAME", challenge)
+
+    return admit
+
+
+async def _refuse_unknown_parameters(request: Request) -> None:
+    if len(request.scope["query_string"]) > MAX_QUERY:
+        raise HTTPException(400, f"the query is longer than {MAX_QUERY} bytes")
+    known = {each.alias for each in request.scope["route"].dependant.query_params}
+    unknown = sorted(set(request.query_params) - known)
+    if unknown:
+        names = ", ".join(sorted(known)) or "none"
+        raise HTTPException(400, f"{unknown[0][:40]} is no parameter; there are {names}")
+
+
+def _bounded(verb: Callable[..., Awaitable[object]], slots: asyncio.Semaphore) -> Callable[..., Awaitable[Response]]:
+    """Return an endpoint that answers with what a verb returns, one of a few at once, within a deadline."""
+
+    @wraps(verb)
+    async def bounded(**given: Any) -> Response:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await slots.acquire()
+        except TimeoutError as error:
+            raise HTTPException(503, "too much is asked at once", {"retry-after": "5"}) from error
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                return _json(await verb(**given))
+        except TimeoutError as error:
+            raise HTTPException(503, f"it takes longer than {DEADLINE_S:.0f} s") from error
+        except (HTTPException, CrawlerError):
+            raise
+        except Exception as error:
+            log.exception("api.failed", extra={"path": f"{ROOT}/{verb.__name__}"})
+            raise HTTPException(500, "something is stored that was not foreseen; the log tells what") from error
+        finally:
+            slots.release()
+
+    return bounded
+
+
+def _json(document: object) -> Response:
+    return Response(json_text(document), headers=NO_STORE, media_type="application/json")
