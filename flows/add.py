@@ -7,8 +7,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from crawler.app.crawl import Targets
-from crawler.cli.actions.domains.register import register_all
-from crawler.errors import BadInput
+from crawler.app.domains import add_domains
 from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
 from crawler.store.database import open_database
@@ -43,13 +42,12 @@ async def add(
     patch = patch_in(domain_settings)
     with crawl_database(chosen) as url:
         async with open_database(url) as db:
-            (added,) = await register_all(db, [site], patch, offline=False, at=now)
-            if added.domain is None:
-                raise BadInput(added.error)
+            (added,) = await add_domains(db, chosen, [site], patch, at=now)
+            domain = added.new_domain
             if added.warning:
                 get_run_logger().warning("%s", added.warning)
             await if_heard(tell_forms(db))
             if not crawl_now:
-                return {"domain": added.domain.authority}
-            done, message = await run(db, chosen, Targets([added.domain]), at=None)
-            return Completed(data={"domain": added.domain.authority} | done, message=message)
+                return {"domain": domain.authority}
+            done, message = await run(db, chosen, Targets([domain]), at=None)
+            return Completed(data={"domain": domain.authority} | done, message=message)

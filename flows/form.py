@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from crawler.cli.settings_options import SettingsPatch, patch_of, typed_value
-from crawler.core.domain_settings import SETTINGS
-from crawler.core.setting import Kind, Setting
+from crawler.app.settings import SETTINGS, Kind, Setting, SettingsPatch, parse_field, patch_of
 
 _CHOICE = re.compile(r"[a-z]+(\|[a-z]+)+")  # a pattern that is a list of words
 # Typed as for the command: 95%, 500MB, 3d. What nobody has typed is empty.
@@ -66,5 +64,5 @@ def patch_in(form: SettingsForm) -> SettingsPatch:
 
 def _value(setting: Setting, value: Any) -> Any:
     if isinstance(value, list):
-        return [typed_value(setting, one) for one in value]
-    return typed_value(setting, value) if isinstance(value, str) else value
+        return [parse_field(setting, one) for one in value]
+    return parse_field(setting, value) if isinstance(value, str) else value

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
+from crawler.app.domains import add_domains
 from crawler.app.find_pages import changes_of, page_named
 from crawler.app.refresh import refresh
-from crawler.app.registration import authority_in, domain_named
+from crawler.app.registration import domain_named, url_of
 from crawler.app.search import search_pages
-from crawler.cli.actions.domains.register import register_all
-from crawler.cli.settings_options import SettingsPatch
+from crawler.app.settings import SettingsPatch
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey
@@ -59,14 +59,15 @@ class App:
         given = {each.name: getattr(settings, each.name) for each in fields(settings)}
         usual = {each.name: getattr(USUAL_SETTINGS, each.name) for each in fields(settings)}
         patch = SettingsPatch({name: value for name, value in given.items() if value != usual[name]})
-        known = {name: await domains.find(self._db, authority_in(name)) for name in names}
-        new = [name for name in dict.fromkeys(names) if known[name] is None]
-        added = await register_all(self._db, new, patch, offline=offline, at=at or datetime.now(UTC))
+        for name in names:
+            url_of(name)  # nothing is registered while any of them is none
+        wanted = list(dict.fromkeys(names))
+        added = await add_domains(self._db, self._settings, wanted, patch, offline=offline, at=at or datetime.now(UTC))
         wrong = next((each for each in added if each.domain is None), None)
         if wrong is not None:
-            raise BadInput(f"{wrong.text}: {wrong.error}")
-        found = known | {each.text: each.domain for each in added}
-        return [domain for name in names if (domain := found[name]) is not None]
+            raise BadInput(f"{wrong.name}: {wrong.error}")
+        found = {each.name: each.domain for each in added if each.domain is not None}
+        return [found[name] for name in names]
 
     async def domains(self) -> list[Domain]:
         """All that are registered."""

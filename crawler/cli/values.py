@@ -1,75 +1,46 @@
 """What people type and read: instants, spans of time, sizes."""
 
 import ipaddress
-import math
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from functools import wraps
 from typing import TypeVar
 
 import typer
 
 from crawler import times
+from crawler.app.parse import parse_interval, parse_positive, parse_share, parse_size
 
 T = TypeVar("T")
-MOST = 1_000_000  # times anything
 
 DAYS_BACK = {"today": 0, "yesterday": 1}
-BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}  # as networks count them
-MOST_BYTES = 10**18  # the day's sum of them has to fit 64 bits
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?b)?", re.IGNORECASE | re.ASCII)
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)", re.ASCII)
 
 
-def instant(text: str) -> datetime:
-    """An instant in ISO 8601; without a time zone it is UTC."""
-    return _typed(times.instant, text)
+def for_typer(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """The parser with refusals that typer shows: BadParameter in place of ValueError."""
+
+    @wraps(parse)
+    def typed(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+
+    return typed
 
 
-def span(text: str) -> timedelta:
-    """A span of time: a number and s, m, h, d or w; several may follow one another, as in 1h30m. 5 means seconds."""
-    return _typed(times.span, text)
+instant = for_typer(times.instant)
+span = for_typer(times.span)
+interval = for_typer(parse_interval)
+size = for_typer(parse_size)
+share = for_typer(parse_share)
+positive = for_typer(parse_positive)
 
 
-def interval(text: str) -> timedelta:
-    """A span of time above nothing."""
-    length = span(text)
-    if length <= timedelta(0):
-        raise typer.BadParameter(f"{text!r} is not above 0")
-    return length
-
-
-def size(text: str) -> int:
-    """So many bytes: a number and kB, MB, GB or TB, in powers of ten; a bare number means bytes."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise typer.BadParameter(f"{text!r} is no size such as 500MB, 2GB or 1000000")
-    count = round(Decimal(match[1]) * BYTES[(match[2] or "").lower()])
-    if count > MOST_BYTES:
-        raise typer.BadParameter(f"{text!r} is more than a million terabytes")
-    return count
-
-
+@for_typer
 def ip_address(text: str) -> str:
     """An address to listen on."""
-    return str(_typed(ipaddress.ip_address, text))
-
-
-def share(text: str) -> float:
-    """A share of the whole, neither nothing nor all of it: 95% or 0.95."""
-    match = _SHARE.fullmatch(text.strip())
-    number = float(Decimal(match[1]) / (100 if match[2] else 1)) if match else 0.0
-    if not 0 < number < 1:
-        raise typer.BadParameter(f"{text!r} is no share above 0 and below 1, such as 95% or 0.95")
-    return number
-
-
-def _typed(parse: Callable[[str], T], text: str) -> T:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+    return str(ipaddress.ip_address(text))
 
 
 def render_mode(text: str) -> str:
@@ -77,19 +48,6 @@ def render_mode(text: str) -> str:
     if text not in {"auto", "always", "never"}:
         raise typer.BadParameter(f"{text!r} is none of auto, always, never")
     return text
-
-
-def positive(text: str) -> float:
-    """A number above nothing, and small enough to be multiplied with others of its kind."""
-    try:
-        number = float(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is no number") from error
-    if not math.isfinite(number) or number <= 0:
-        raise typer.BadParameter(f"{text!r} is not above 0")
-    if number > MOST:
-        raise typer.BadParameter(f"{text!r} is above {MOST:,}")
-    return number
 
 
 def part(text: str) -> float:

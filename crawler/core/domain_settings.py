@@ -613,6 +613,7 @@ def _named(setting: Setting) -> Setting:
 
 
 SETTINGS = _table()
+BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def refusals_in(setting: Setting, value: Any) -> tuple[str, ...]:

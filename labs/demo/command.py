@@ -1,10 +1,10 @@
 """python -m labs demo: what the guided tour shows at its end."""
 
-from crawler.cli.actions.domains.lists import shown_lists
 from crawler.cli.actions.reports.changes import show_examples
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show_facts
 from crawler.cli.progress import Days
+from crawler.format.lists import format_lists
 from crawler.format.values import format_bytes, format_count, format_share
 from crawler.settings import settings
 from labs.demo.outcome import DemoOutcome
@@ -45,7 +45,7 @@ def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
         ("Changes", f"{changes.happened}: looks met {changes.found}, {lost}"),
         ("Recognised", f"{outcome.recognised}; {outcome.lied_away} more were denied by the server"),
         ("False alarms", str(outcome.false_alarms)),
-        ("Sitemap and feed", shown_lists(outcome.lists)),
+        ("Sitemap and feed", format_lists(outcome.lists)),
         ("Requests", _requests(outcome)),
         ("Received", _beside(received, outcome.received_daily_bytes, format_bytes(received))),
         ("Saved", format_bytes(outcome.saved_bytes)),

@@ -1,7 +1,7 @@
-from crawler.cli.actions.domains.trust import described_trust, shown_asking
 from crawler.core.http import Validators
 from crawler.core.validators import NO_TRUST, Trust, Validator, ValidatorStats
 from crawler.core.validators.challenge import YOUNG
+from crawler.format.trust import describe_trust, format_conditional_request
 
 HELD = Validators('"1"')
 LIED = Trust(stats={Validator.ETAG: ValidatorStats(changes_seen=1, missed=1)})
@@ -9,8 +9,8 @@ SUSPECTED = frozenset({Validator.ETAG})
 
 
 def test_what_lied_at_such_pages_and_what_lied_elsewhere_are_told_apart() -> None:
-    found = shown_asking(HELD, LIED, template="/blog/*", suspected=SUSPECTED)
-    elsewhere = shown_asking(HELD, NO_TRUST, template="/shop/*", suspected=SUSPECTED)
+    found = format_conditional_request(HELD, LIED, template="/blog/*", suspected=SUSPECTED)
+    elsewhere = format_conditional_request(HELD, NO_TRUST, template="/shop/*", suspected=SUSPECTED)
 
     assert found == "in full: of pages like /blog/*, ETag stayed as it was while pages changed"
     assert elsewhere == "in full: ETag lied wherever it was put to the test, as it was not yet at these pages"
@@ -19,5 +19,5 @@ def test_what_lied_at_such_pages_and_what_lied_elsewhere_are_told_apart() -> Non
 def test_a_suspicion_ends_with_youth_and_is_no_finding() -> None:
     grown = Trust(revisits=YOUNG)
 
-    assert shown_asking(HELD, grown, template="/shop/*", suspected=SUSPECTED) == "conditionally, by ETag"
-    assert described_trust(NO_TRUST)["stats"] == {}
+    assert format_conditional_request(HELD, grown, template="/shop/*", suspected=SUSPECTED) == "conditionally, by ETag"
+    assert describe_trust(NO_TRUST)["stats"] == {}

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from crawler.cli.actions.domains.trust import shown_standings
 from crawler.core.domain import Domain
 from crawler.core.validators import SENT, Validator
+from crawler.format.trust import format_trust
 from crawler.store.database import Database
 from crawler.store.learned import trust_rows
 from tests.engine.crawls import DAY, recrawl
@@ -139,5 +139,5 @@ async def is_told(db: Database, domain: Domain, lie: Lie) -> bool:
     """Whether reports tell of the fault: the view, and the command where such words would be sent."""
     found = await trust_rows(db, domain)
     by_view = any((one.template, one.validator, one.rating) == ("/page/*", lie.kind, lie.found) for one in found)
-    told = f"of /page/* {lie.found}" in shown_standings(found)
+    told = f"of /page/* {lie.found}" in format_trust(found)
     return by_view and (told or lie.kind not in SENT)

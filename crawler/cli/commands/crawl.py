@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
+from crawler.app.settings import SettingsPatch
 from crawler.cli import values
 from crawler.cli.options import At, Json, Offline
-from crawler.cli.settings_options import NOTHING, SettingsPatch, with_settings
+from crawler.cli.settings_options import NOTHING, with_settings
 
 
 @with_settings(of_crawl=True)

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
+from crawler.app.settings import SettingsPatch
 from crawler.cli.options import At, DomainName, DomainNames, Json, Offline
-from crawler.cli.settings_options import NOTHING, SettingsPatch, with_settings
+from crawler.cli.settings_options import NOTHING, with_settings
 
 app = typer.Typer(no_args_is_help=True, help="Register domains, change them, and see how they stand.")
 

@@ -6,21 +6,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from crawler.app import domains, rules
+from crawler.app.database import Database
+from crawler.app.domains import Domain
 from crawler.app.refresh import Url, start_recrawl
 from crawler.app.refresh import refresh as refresh_pages
+from crawler.app.settings import BY_NAME, Kind, Setting, SettingsPatch, option_name, parse_field
 from crawler.app.status import format_wait
-from crawler.cli.actions.domains.domains import change_settings, changed_settings
-from crawler.cli.actions.domains.register import register_all
-from crawler.cli.actions.domains.rules import change_rules, shown_rule, with_rule
-from crawler.cli.settings_options import BY_NAME, SettingsPatch, option_of, typed_value
-from crawler.core.domain import Domain
-from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput, StackFailed
+from crawler.format.rules import format_rule
+from crawler.format.settings import format_changed_settings
 from crawler.format.values import format_count
 from crawler.server.ui.pieces import PickWay, PieceAsked, rule_of
 from crawler.settings import settings
-from crawler.store import domains
-from crawler.store.database import Database
 
 # The settings that have fields of their own, by their names; all others are set one by one.
 OFFERED = ("budget_per_day", "target_freshness", "target_age", "bytes_per_day")
@@ -43,22 +41,20 @@ async def add_domain(db: Database, form: Mapping[str, str], *, at: datetime) -> 
     if not typed:
         raise BadInput("name a web address, such as https://docs.example.com")
     values = _typed_settings(form) | ({"allow_private": True} if form.get("allow_private") else {})
-    (added,) = await register_all(db, [typed], SettingsPatch(values), offline=False, at=at)
-    if added.domain is None:
-        raise BadInput(added.error)
-    name = added.domain.authority
-    seen_at = await _started(added.domain, added.domain.root)
+    (added,) = await domains.add_domains(db, settings(), [typed], SettingsPatch(values), at=at)
+    domain, name = added.new_domain, added.new_domain.authority
+    seen_at = await _started(domain, domain.root)
     then = "its first crawl has begun" if seen_at else f"no stack is running, so crawl it: recrawl crawl {name}"
     warned = f" {added.warning}." if added.warning else ""
-    return Outcome(f"{name} is registered; {then}.{warned}", added.domain, is_well=not added.warning, seen_at=seen_at)
+    return Outcome(f"{name} is registered; {then}.{warned}", domain, is_well=not added.warning, seen_at=seen_at)
 
 
 async def set_domain(db: Database, domain: Domain, form: Mapping[str, str], *, at: datetime) -> Outcome:
     """Set a domain's budget and target as they were typed; what was left empty goes back to its default."""
     values = _typed_settings(form)
     offered = [name for name in OFFERED if name in form]
-    unset = [option_of(BY_NAME[name]) for name in offered if name not in values]
-    changed = await change_settings(db, domain, SettingsPatch(values), unset=unset, at=at)
+    unset = [option_name(BY_NAME[name]) for name in offered if name not in values]
+    changed = await domains.change_settings(db, settings(), domain, SettingsPatch(values), unset=unset, at=at)
     return Outcome(_told(domain, changed), changed)
 
 
@@ -69,13 +65,15 @@ async def set_one(db: Database, domain: Domain, form: Mapping[str, str], *, at: 
         raise BadInput("choose one of the settings")
     text = form.get("value", "").strip()
     patch = SettingsPatch({setting.name: _typed(setting, text)} if text else {})
-    changed = await change_settings(db, domain, patch, unset=[] if text else [option_of(setting)], at=at)
+    changed = await domains.change_settings(
+        db, settings(), domain, patch, unset=[] if text else [option_name(setting)], at=at
+    )
     return Outcome(_told(domain, changed), changed)
 
 
 def _told(before: Domain, after: Domain) -> str:
     """What a form has changed, from what to what."""
-    said = changed_settings(before, after)
+    said = format_changed_settings(before.settings, after.settings)
     if not said:
         return f"{after.authority} was so before: nothing is changed."
     return f"{after.authority} is changed. {'; '.join(said)}. The next plan, within the hour, spreads its looks anew."
@@ -85,13 +83,13 @@ async def remove(db: Database, domain: Domain, form: Mapping[str, str]) -> Outco
     """Forget a domain, once its name was typed. Raises BadInput."""
     if form.get("confirmed", "").strip().casefold() != domain.authority:
         raise BadInput(f"{domain.authority} is still there: to forget it and everything about it, type its name")
-    await domains.remove(db, domain)
+    await domains.remove_domains(db, [domain.authority])
     return Outcome(f"{domain.authority} is forgotten.", domain)
 
 
 async def set_paused(db: Database, domain: Domain, *, paused: bool) -> Outcome:
     """Leave a domain alone, or crawl it again."""
-    await domains.set_paused(db, domain, paused=paused)
+    await domains.set_paused(db, [domain.authority], paused=paused)
     return Outcome(f"{domain.authority} is {'paused' if paused else 'active'}.", domain)
 
 
@@ -111,15 +109,12 @@ async def refresh(db: Database, domain: Domain, prefix: str) -> Outcome:
 async def make_rule(db: Database, domain: Domain, asked: PieceAsked, *, at: datetime) -> Outcome:
     """Make the rule of a pick. Raises BadInput."""
     made = rule_of(domain.settings.rules, asked)
-    changed = await change_rules(db, domain, lambda before: with_rule(before, made, first=False), at=at)
-    return Outcome(f"From now on: {shown_rule(made)}.", changed)
+    return Outcome(f"From now on: {format_rule(made)}.", await rules.add_rule(db, domain, made, at=at))
 
 
 async def remove_rule(db: Database, domain: Domain, pattern: str, *, at: datetime) -> Outcome:
     """Take a rule back."""
-    changed = await change_rules(
-        db, domain, lambda before: tuple(rule for rule in before if rule.pattern != pattern), at=at
-    )
+    changed = await rules.remove_rule(db, domain, pattern, at=at)
     return Outcome(f"There is no rule for {pattern} any more.", changed)
 
 
@@ -152,10 +147,10 @@ async def _started(domain: Domain, prefix: Url) -> str:
 
 def _typed(setting: Setting, text: str) -> Any:
     if setting.kind is not Kind.TEXTS:
-        return typed_value(setting, text)
-    return tuple(typed_value(setting, line.strip()) for line in text.splitlines() if line.strip())
+        return parse_field(setting, text)
+    return tuple(parse_field(setting, line.strip()) for line in text.splitlines() if line.strip())
 
 
 def _typed_settings(form: Mapping[str, str]) -> dict[str, Any]:
     """The settings of OFFERED that were typed, by name. Raises BadInput for one that cannot be."""
-    return {name: typed_value(BY_NAME[name], form[name].strip()) for name in OFFERED if form.get(name, "").strip()}
+    return {name: parse_field(BY_NAME[name], form[name].strip()) for name in OFFERED if form.get(name, "").strip()}

@@ -5,17 +5,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from crawler.app.settings import option_name
 from crawler.app.status import domain_wait
-from crawler.cli.actions.domains.domains import shown_opening
-from crawler.cli.actions.domains.lists import shown_lists
-from crawler.cli.actions.domains.rules import shown_rule
-from crawler.cli.actions.domains.trust import shown_standings
-from crawler.cli.settings_options import facts_of, option_of
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import SETTINGS
 from crawler.core.http import TrafficHour
 from crawler.core.setting import Kind
 from crawler.core.visit import CountedAs
+from crawler.format.hours import format_opening
+from crawler.format.lists import format_lists
+from crawler.format.rules import format_rule
+from crawler.format.settings import format_settings
+from crawler.format.trust import format_trust
 from crawler.format.values import format_share, format_span
 from crawler.planner import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.server.at_once import at_once
@@ -110,17 +111,17 @@ async def domain_facts(
     return DomainFacts(
         card=card,
         waits=await domain_wait(db, domain, settings(), at=now),
-        opening=shown_opening(domain, at=now),
+        opening=format_opening(domain, at=now),
         worries=worries_of(weighed),
         weighed=weighed,
         forecast=forecasting.result(),
         groups=grouping.result(),
         alike=tuple(comparing.result()),
         hours=tuple(judging.result()),
-        standings=shown_standings(await learned.trust_rows(db, domain)),
-        lists=shown_lists(await report.lists_of(db, domain)),
-        settings=tuple((name, value) for name, value in facts_of(domain.settings) if value),
-        rules=tuple(map(shown_rule, domain.settings.rules)),
+        standings=format_trust(await learned.trust_rows(db, domain)),
+        lists=format_lists(await report.lists_of(db, domain)),
+        settings=tuple((name, value) for name, value in format_settings(domain.settings) if value),
+        rules=tuple(map(format_rule, domain.settings.rules)),
     )
 
 
@@ -249,7 +250,7 @@ TYPED_AS = {Kind.FLAG: "yes or no", Kind.TEXTS: "one a line"}
 OFFERED_SETTINGS = tuple(
     OfferedSetting(
         name=each.name,
-        title=f"{each.label} ({option_of(each)})" if each.label else option_of(each),
+        title=f"{each.label} ({option_name(each)})" if each.label else option_name(each),
         typed=TYPED_AS.get(each.kind, each.option.partition(" ")[2].lower()),
         help=each.help,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 
-from crawler.cli.actions.domains.rules import usable, with_rule
+from crawler.app.rules import make_rule, with_rule
 from crawler.core.change import ExplainedBlock, Why, explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url, path_and_query
@@ -92,7 +92,7 @@ async def piece_facts(
         made = rule_of(rules, replace(asked, said=said))
     except BadInput as error:
         return replace(facts, said=said, why_not=str(error))
-    preview = await _pieces(db, domain, content, with_rule(rules, made, first=False), readers=readers)
+    preview = await _pieces(db, domain, content, with_rule(rules, made), readers=readers)
     return replace(facts, said=said, preview=tuple(preview))
 
 
@@ -106,7 +106,7 @@ def rule_of(rules: Sequence[PageRule], asked: PieceAsked) -> PageRule:
             return PageRule(asked.pattern, view=view)
         return replace(before, view=together([before.view or WHOLE, view]))
 
-    return usable(made)
+    return make_rule(made)
 
 
 def suggestion(content: VersionContent, text: str, way: PickWay) -> str:

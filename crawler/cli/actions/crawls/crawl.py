@@ -9,6 +9,7 @@ from crawler.app.crawl import crawl as crawl_targets
 from crawler.app.database import Database
 from crawler.app.maintenance import check_plugins
 from crawler.app.registration import url_of
+from crawler.app.settings import SettingsPatch
 from crawler.cli.actions.crawls.crawl_result import print_result
 from crawler.cli.actions.delivery.notify_run import tell_failures
 from crawler.cli.actions.domains.register import ask_and_register
@@ -18,7 +19,6 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import err, remark
 from crawler.cli.progress import CrawlProgress
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.settings_options import SettingsPatch
 from crawler.clock import Clock
 from crawler.core.http import Url, authority_of, path_and_query
 from crawler.errors import BadInput

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
+from crawler.app.domains import settings_of_new
 from crawler.app.preview import CrawlPreview, State, Target, preview_crawl
 from crawler.app.status import format_wait
 from crawler.cli.actions.crawls.crawl import CrawlOptions
-from crawler.cli.actions.domains.register import settings_of
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.session import with_database
@@ -17,7 +17,7 @@ ON_TOP = ", one a page; robots.txt and second looks at what has changed come on 
 
 def preview(options: CrawlOptions, *, as_json: bool) -> int:
     options.check()
-    settings_of(options.patch)  # what could not be registered is an error here, too
+    settings_of_new(options.patch, settings())  # what could not be registered is an error here, too
     used = settings()
     plans, unknown = with_database(
         lambda db, _: preview_crawl(db, used, options.names, max_pages=options.pages, at=options.at)

@@ -2,18 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.tokens import ApiToken, add_token, list_tokens, remove_token
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show
 from crawler.format.values import format_instant
-from crawler.runtime.keys.api_tokens import ApiToken, make_token, revoke_token, tokens_of
 from crawler.settings import settings
 
 
 def add(name: str, *, expires: timedelta | None, as_json: bool) -> int:
-    now = datetime.now(UTC)
-    token = make_token(
-        settings().home.resolve(), name, expires_at=now + expires if expires is not None else None, at=now
-    )
+    token = add_token(settings(), name, expires=expires, at=datetime.now(UTC))
     if as_json:
         print_json({"name": name, "token": token})
     else:
@@ -23,7 +20,7 @@ def add(name: str, *, expires: timedelta | None, as_json: bool) -> int:
 
 
 def list_all(*, as_json: bool) -> int:
-    found = tokens_of(settings().home.resolve())
+    found = list_tokens(settings())
     if as_json:
         print_json({"tokens": [_row(each) for each in found]})
     elif found:
@@ -44,7 +41,7 @@ def list_all(*, as_json: bool) -> int:
 
 
 def revoke(name: str, *, as_json: bool) -> int:
-    revoke_token(settings().home.resolve(), name)
+    remove_token(settings(), name)
     if as_json:
         print_json({"revoked": name})
     else:

@@ -4,11 +4,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from crawler.app.registration import not_registered, require_not_before_last_visit, url_of
+from crawler.app.rules import describe_rule
 from crawler.app.status import page_wait
-from crawler.cli.actions.domains.lists import shown_dates, shown_list
-from crawler.cli.actions.domains.register import described_rule
-from crawler.cli.actions.domains.rules import shown_rule
-from crawler.cli.actions.domains.trust import described_trust, shown_asking
 from crawler.cli.actions.explain.content import ShownContent, content_of, shown_content, shown_edits
 from crawler.cli.actions.explain.signals import chance_now, shown_signals
 from crawler.cli.actions.explain.why import (
@@ -31,7 +28,10 @@ from crawler.core.freshness import ELSEWHERE, PricePolicy, Terms, credible_inter
 from crawler.core.http import Url, authority_of, key_of
 from crawler.core.opic import Order
 from crawler.core.visit import State
+from crawler.format.lists import format_dates, format_list
 from crawler.format.reasons import RENDERING_WORDS, format_reason
+from crawler.format.rules import format_rule
+from crawler.format.trust import describe_trust, format_conditional_request
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 from crawler.json_lines import values_of
 from crawler.plugins import load
@@ -93,7 +93,7 @@ async def _listed(db: Database, domain: Domain, url: Url) -> ListFacts:
 
 
 def _asking(page: PageFacts, known: Explanation) -> str:
-    return shown_asking(
+    return format_conditional_request(
         page.held,
         known.trust,
         template=page.template,
@@ -154,8 +154,8 @@ def _facts(
     return [
         ("URL", page.url),
         ("Title", page.title or ""),
-        ("List", shown_list(listed.itself) if listed.itself else ""),
-        ("Dated", shown_dates(listed.dates)),
+        ("List", format_list(listed.itself) if listed.itself else ""),
+        ("Dated", format_dates(listed.dates)),
         ("State", _shown_state(page) + (f", but now {refused}" if refused else "")),
         ("Next", why_next(domain, known, page)),
         ("Its domain", waits),
@@ -255,7 +255,7 @@ def _shown_worth(domain: Domain, known: Explanation, page: PageFacts) -> str:
 
 
 def _shown_rules(domain: Domain, page: PageFacts) -> str:
-    return "\n".join(shown_rule(rule) for rule in domain.settings.rules if rule.matches(page.url))
+    return "\n".join(format_rule(rule) for rule in domain.settings.rules if rule.matches(page.url))
 
 
 def _shown_freshness(page: PageFacts, known: Explanation) -> str:
@@ -360,8 +360,8 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "due_today": due_today(domain, known, page),
         "sources": known.sources,
         "asked": _asking(page, known),
-        "trust": described_trust(known.trust),
-        "rules": [described_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
+        "trust": describe_trust(known.trust),
+        "rules": [describe_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
         "page": values_of(page)
         | {
             "rate_per_day": page.belief.rate_per_day,

@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.app.status import waiting_lines
-from crawler.cli.actions.domains.lists import shown_lists
-from crawler.cli.actions.domains.trust import shown_standings
 from crawler.cli.actions.reports.audit import described
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.settings_options import shown_setting
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
+from crawler.format.lists import format_lists
 from crawler.format.reasons import format_reason
+from crawler.format.settings import format_setting
+from crawler.format.trust import format_trust
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import values_of
 from crawler.plugins import is_policy
@@ -131,7 +131,7 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("Domain", found.domain + (" (paused)" if found.paused else "")),
         ("At", format_instant(found.at)),
         ("Pages format_count", _shown_counting(found)),
-        ("TLS", shown_setting("insecure_tls", found.insecure_tls)),
+        ("TLS", format_setting("insecure_tls", found.insecure_tls)),
         ("Fresh, by importance", format_share(found.freshness)),
         ("Fresh, all pages alike", format_share(found.freshness_plain)),
         (
@@ -150,7 +150,7 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("Moved", str(found.moved)),
         ("May not be fetched", str(found.refused)),
         ("Withheld", f"{format_count(found.withheld, 'page')}{WITHHELD_MEANS}" if found.withheld else ""),
-        ("Sitemaps and feeds", shown_lists(reported.lists)),
+        ("Sitemaps and feeds", format_lists(reported.lists)),
         ("", " "),
         ("In the last", format_span(found.window)),
         ("Looks", f"{found.looks} ({found.requests} requests)"),
@@ -158,11 +158,11 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("Failed", format_count(found.failures, "look") + (FAILED_MEANS if found.failures else "")),
         ("Received", format_bytes(found.received_bytes)),
         ("Traffic saved", format_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
-        ("ETag and dates", shown_standings(reported.standings)),
+        ("ETag and dates", format_trust(reported.standings)),
         (" ", " "),
         (_of_day(found), f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
-        ("Target", shown_setting("target_age", found.target_age)),
-        ("Target", shown_setting("target_freshness", found.target_freshness)),
+        ("Target", format_setting("target_age", found.target_age)),
+        ("Target", format_setting("target_freshness", found.target_freshness)),
         ("Looked at again", "" if _is_by_price(found) else f"by policy: {found.revisit}"),
         ("Price", _shown_price(found) if _is_by_price(found) else ""),
         ("Finding", found.finding),

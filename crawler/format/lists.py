@@ -15,7 +15,7 @@ FOUND_BY = {
 }
 
 
-def shown_lists(lists: Sequence[ListReport]) -> str:
+def format_lists(lists: Sequence[ListReport]) -> str:
     """What all lists of a domain brought, in a line; nothing where it has none that was read."""
     read = [each for each in lists if each.reads]
     if not read:
@@ -25,7 +25,7 @@ def shown_lists(lists: Sequence[ListReport]) -> str:
     return f"{what}: {_brought(read)}"
 
 
-def shown_list(found: ListReport) -> str:
+def format_list(found: ListReport) -> str:
     """What one list is and has brought."""
     if not found.reads:
         return f"{FOUND_BY[found.found_by]}; never read"
@@ -39,7 +39,7 @@ def shown_list(found: ListReport) -> str:
     )
 
 
-def shown_dates(dates: Sequence[GivenDate]) -> str:
+def format_dates(dates: Sequence[GivenDate]) -> str:
     """The dates that lists gave a page."""
     return "\n".join(
         f"{format_instant(each.at)} by a {each.source}"

@@ -18,7 +18,7 @@ NAMES = {Validator.ETAG: "ETag", Validator.LAST_MODIFIED: "Last-Modified"}
 NONE_LIES = "honest, as far as they were put to the test"
 
 
-def shown_asking(
+def format_conditional_request(
     held: Validators,
     trust: Trust,
     *,
@@ -63,7 +63,7 @@ def _has(said: Validators, kind: Validator) -> bool:
     return bool(said.etag if kind is Validator.ETAG else said.last_modified)
 
 
-def described_trust(trust: Trust) -> dict[str, object]:
+def describe_trust(trust: Trust) -> dict[str, object]:
     """Of a page's group, for programs."""
     return {
         "revisits": trust.revisits,
@@ -72,7 +72,7 @@ def described_trust(trust: Trust) -> dict[str, object]:
     }
 
 
-def shown_standings(standings: Sequence[TrustRow]) -> str:
+def format_trust(standings: Sequence[TrustRow]) -> str:
     """Which groups of pages have validators that are not believed; empty where nothing is known."""
     of_sent = [one for one in standings if one.validator in SENT]
     faults = [

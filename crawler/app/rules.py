@@ -1,0 +1,79 @@
+"""A domain's rules: what its user says about the pages of a pattern."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from crawler.core.domain import Domain
+from crawler.core.page_rules import PageRule
+from crawler.errors import BadInput
+from crawler.store import domains
+from crawler.store.database import Database
+
+MAX_RULES = 1000  # each is asked about every page that is handed out
+
+
+def make_rule(build: Callable[[], PageRule]) -> PageRule:
+    """Return the rule that `build` makes. Raises BadInput where it raises ValueError, or the rule says nothing."""
+    try:
+        rule = build()
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    if not rule.says_something:
+        raise BadInput(
+            f"the rule for {rule.pattern} says nothing: add --least, --most, --weight, --once, --max-pages, --ignore, "
+            "--ignore-text, --watch or --render"
+        )
+    return rule
+
+
+def with_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = False) -> tuple[PageRule, ...]:
+    """Return the rules with one more, or one in place of that of its pattern. Raises BadInput for too many."""
+    others = tuple(each for each in before if each.pattern != rule.pattern)
+    if len(others) >= MAX_RULES:
+        raise BadInput(f"{MAX_RULES} rules are the most that a domain may have")
+    if first:
+        return (rule, *others)
+    if len(others) == len(before):
+        return (*before, rule)
+    return tuple(rule if each.pattern == rule.pattern else each for each in before)
+
+
+async def add_rule(db: Database, domain: Domain, rule: PageRule, *, first: bool = False, at: datetime) -> Domain:
+    """Add a rule, or put it in place of the one of its pattern; return the changed domain. first: before all others."""
+    return await _set_rules(db, domain, with_rule(domain.settings.rules, rule, first=first), at=at)
+
+
+async def remove_rule(db: Database, domain: Domain, pattern: str, *, at: datetime) -> Domain:
+    """Remove the rule of a pattern; return the changed domain. Raises BadInput where there is none."""
+    before = domain.settings.rules
+    after = tuple(rule for rule in before if rule.pattern != pattern)
+    if len(after) == len(before):
+        known = ", ".join(rule.pattern for rule in before) or "none"
+        raise BadInput(f"there is no rule for {pattern}; there are: {known}")
+    return await _set_rules(db, domain, after, at=at)
+
+
+async def _set_rules(db: Database, domain: Domain, rules: tuple[PageRule, ...], *, at: datetime) -> Domain:
+    return await domains.change(db, domain, replace(domain.settings, rules=rules), at=at)
+
+
+async def count_pages_by_pattern(db: Database, domain: Domain) -> dict[str, int]:
+    """Return how many pages count for the limit of each pattern that has one."""
+    return await domains.pages_by_pattern(db, domain)
+
+
+def describe_rule(rule: PageRule) -> dict[str, object]:
+    """Return a rule for JSON; null where it says nothing."""
+    return {
+        "pattern": rule.pattern,
+        "least_seconds": None if rule.least is None else rule.least.total_seconds(),
+        "most_seconds": None if rule.most is None else rule.most.total_seconds(),
+        "weight": rule.weight,
+        "once": rule.once,
+        "max_pages": rule.max_pages,
+        "ignore": rule.view.ignore,
+        "watch": rule.view.watch,
+        "ignore_text": rule.view.ignore_text,
+        "render": rule.render,
+    }
