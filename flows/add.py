@@ -7,10 +7,9 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from crawler.app.crawl import Targets
+from crawler.app.database import open_database_of
 from crawler.app.domains import add_domains
-from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
-from crawler.store.database import open_database
 from flows.choices import tell_forms
 from flows.ending import says_why
 from flows.form import SettingsForm, patch_in
@@ -40,14 +39,13 @@ async def add(
     """
     chosen, now = settings(), datetime.now(UTC)
     patch = patch_in(domain_settings)
-    with crawl_database(chosen) as url:
-        async with open_database(url) as db:
-            (added,) = await add_domains(db, chosen, [site], patch, at=now)
-            domain = added.new_domain
-            if added.warning:
-                get_run_logger().warning("%s", added.warning)
-            await if_heard(tell_forms(db))
-            if not crawl_now:
-                return {"domain": domain.authority}
-            done, message = await run(db, chosen, Targets([domain]), at=None)
-            return Completed(data={"domain": domain.authority} | done, message=message)
+    async with open_database_of(chosen) as db:
+        (added,) = await add_domains(db, chosen, [site], patch, at=now)
+        domain = added.new_domain
+        if added.warning:
+            get_run_logger().warning("%s", added.warning)
+        await if_heard(tell_forms(db))
+        if not crawl_now:
+            return {"domain": domain.authority}
+        done, message = await run(db, chosen, Targets([domain]), at=None)
+        return Completed(data={"domain": domain.authority} | done, message=message)

@@ -2,8 +2,8 @@
 
 from prefect.client.orchestration import get_client
 
+from crawler.app.database import Database
 from crawler.runtime.prefect.api import offer_domains
-from crawler.store.database import Database
 
 
 async def tell_forms(db: Database) -> None:

@@ -15,6 +15,16 @@ from starlette.routing import Route
 
 from crawler.app.domain_counter import DomainCounter
 from crawler.app.index_keeper import IndexKeeper
+from crawler.app.overview import (
+    CARD_INSTANTS,
+    CARD_PAGES,
+    DomainCard,
+    DomainFacts,
+    UncountedCard,
+    examine_domain,
+    list_summaries,
+    summarize_domain,
+)
 from crawler.app.registration import domain_named, url_of
 from crawler.cli.actions.pages.try_page import look_once
 from crawler.clock import Clock
@@ -31,9 +41,7 @@ from crawler.server.remembered import Remembered
 from crawler.server.ui import actions
 from crawler.server.ui.actions import Outcome
 from crawler.server.ui.changes import ChangesAsked, change_facts, newest
-from crawler.server.ui.domain import DomainFacts, domain_facts
 from crawler.server.ui.feed import feed_document
-from crawler.server.ui.home import CARD_INSTANTS, CARD_PAGES, DomainCard, UncountedCard, card_of, home_facts
 from crawler.server.ui.links import SERVED
 from crawler.server.ui.page import VersionsAsked, url_facts
 from crawler.server.ui.pieces import piece_facts
@@ -50,6 +58,7 @@ from crawler.server.ui.render import (
 )
 from crawler.server.ui.render import try_page as tried_page
 from crawler.server.ui.shown import style
+from crawler.settings import settings
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import Counting, EventKind
@@ -88,7 +97,7 @@ class PageServer:
             return UncountedCard(domain, await report.tracked_pages(self.db, domain))
         return await self._cards.get(
             domain.id,
-            lambda: card_of(
+            lambda: summarize_domain(
                 self.db, domain, at=self.now(), sample=CARD_PAGES, instants=CARD_INSTANTS, kept_for=report.HOWEVER_OLD
             ),
         )
@@ -97,10 +106,12 @@ class PageServer:
         """All about a domain, likewise."""
 
         async def found() -> DomainFacts | None:
-            card = await card_of(self.db, domain, at=self.now(), kept_for=report.HOWEVER_OLD)
+            card = await summarize_domain(self.db, domain, at=self.now(), kept_for=report.HOWEVER_OLD)
             if card is None:
                 return None
-            return await domain_facts(self.db, card, kept_for=report.HOWEVER_OLD, most_planned=MOST_PLANNED)
+            return await examine_domain(
+                self.db, settings(), card, kept_for=report.HOWEVER_OLD, most_planned=MOST_PLANNED
+            )
 
         if await self._is_uncounted(domain):
             return UncountedCard(domain, await report.tracked_pages(self.db, domain))
@@ -189,7 +200,7 @@ def _html(text: str, status: int = 200) -> Response:
 def _home(server: PageServer) -> Page:
     async def home(request: Request) -> Response:
         at = server.now()
-        facts = await home_facts(server.db, server.card, at=at, after=request.query_params.get("after", ""))
+        facts = await list_summaries(server.db, server.card, at=at, after=request.query_params.get("after", ""))
         items = await newest(server.db, at=at, most=NEWEST)
         return _html(home_page(facts, items, links=SERVED, reader=server.reader(request)))
 

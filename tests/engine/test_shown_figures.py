@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import fmean
 
+from crawler.app.overview import DomainFacts, examine_domain, summarize_domain
 from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.http import path_and_query
 from crawler.engine import holder_name
 from crawler.planner import audit_domains, plan_domains
-from crawler.server.ui.domain import DomainFacts, domain_facts
-from crawler.server.ui.home import card_of
+from crawler.settings import settings
 from crawler.store import report
 from crawler.store.database import Database
 from labs.demo.server import LivingServer
@@ -143,9 +143,9 @@ async def test_every_figure_of_a_domains_page_is_true(db: Database) -> None:
         domain = await register(db, living.url, max_depth=12, budget_per_day=BUDGET, render="never")
         told = await lived(db, domain, living)
         at = START + (DAYS - 1) * DAY + timedelta(hours=1)
-        card = await card_of(db, domain, at=at, window=(DAYS + 1) * DAY)
+        card = await summarize_domain(db, domain, at=at, window=(DAYS + 1) * DAY)
         assert card is not None
-        facts = await domain_facts(db, card)
+        facts = await examine_domain(db, settings(), card)
         seen = {
             path_and_query(url): [look.at for look in looks] for url, looks in (await looks_by_url(db, domain)).items()
         }

@@ -9,7 +9,7 @@ from crawler.cli import values
 from crawler.cli.options import MOST, At, DomainName, Json
 
 if TYPE_CHECKING:
-    from crawler.core.rendering import RenderMode
+    from crawler.app.rules import RenderMode
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -94,9 +94,8 @@ def add(
         recrawl rules add app.example.com /live/ --render always
         recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
     """
+    from crawler.app.rules import PageRule, View
     from crawler.cli.actions.domains import rules
-    from crawler.core.page import View
-    from crawler.core.page_rules import PageRule
 
     def typed() -> PageRule:
         view = View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ()))

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from crawler.app.overview import DomainFacts, HomeFacts, examine_domain, summarize_domain
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.engine import ParserPool
 from crawler.errors import CrawlerError
 from crawler.plugins import load
 from crawler.server.ui.changes import ChangeFacts, ChangesAsked, newest
-from crawler.server.ui.domain import DomainFacts, domain_facts
-from crawler.server.ui.home import HomeFacts, card_of
 from crawler.server.ui.links import Addresses
 from crawler.server.ui.page import VersionsAsked, url_facts
 from crawler.server.ui.render import changes_page, domain_page, home_page, url_page
@@ -35,8 +34,8 @@ class Written:
 
 async def write_pages(db: Database, wanted: Sequence[Domain], folder: Path, *, at: datetime) -> Written:
     """Write the pages of these domains to a folder. Raises CrawlerError where that cannot be written."""
-    cards = [card for domain in wanted if (card := await card_of(db, domain, at=at)) is not None]
-    found = [await domain_facts(db, card) for card in cards]
+    cards = [card for domain in wanted if (card := await summarize_domain(db, domain, at=at)) is not None]
+    found = [await examine_domain(db, settings(), card) for card in cards]
     items = {facts.domain.id: await newest(db, at=at, most=MOST_CHANGES, only=facts.domain) for facts in found}
     pages = {facts.domain.id: _pages_of(facts, items[facts.domain.id]) for facts in found}
     links = Addresses(frozenset(url for urls in pages.values() for url in urls))

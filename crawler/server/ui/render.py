@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from crawler.app.overview import WINDOW, DomainFacts, HomeFacts, UncountedCard
 from crawler.cli.actions.pages.try_page import REASONS, differences, pieces_of
 from crawler.core.change import BlockStatus, Why
 from crawler.core.domain import Domain
@@ -13,13 +14,13 @@ from crawler.server.ui.changes import NAMES, SPANS, ChangeFacts
 from crawler.server.ui.domain import (
     OFFERED_SETTINGS,
     SOURCES,
-    DomainFacts,
     budget_plot,
+    domain_words,
     step_rows,
     traffic_plot,
     worry_plot,
 )
-from crawler.server.ui.home import WINDOW, HomeFacts, UncountedCard
+from crawler.server.ui.home import freshness_plot
 from crawler.server.ui.links import Addresses
 from crawler.server.ui.page import UrlFacts
 from crawler.server.ui.pieces import PickWay, PieceFacts
@@ -49,7 +50,9 @@ NOBODY = Viewer()
 
 def home_page(facts: HomeFacts, items: Sequence[FeedItem], *, links: Addresses, reader: Viewer = NOBODY) -> str:
     """All domains, and what changed of late."""
-    return _page("home.html", links, reader, facts=facts, items=items, names=NAMES, window=WINDOW)
+    return _page(
+        "home.html", links, reader, facts=facts, items=items, names=NAMES, window=WINDOW, freshness_plot=freshness_plot
+    )
 
 
 def domain_page(
@@ -67,6 +70,8 @@ def domain_page(
         links,
         reader,
         facts=facts,
+        words=domain_words(facts),
+        freshness=freshness_plot(facts.card),
         now=max(now or facts.at, facts.at),
         items=items,
         names=NAMES,
