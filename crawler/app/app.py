@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
 from crawler.app.domains import add_domains
-from crawler.app.find_pages import changes_of, page_named
+from crawler.app.pages import changes_of, page_named
 from crawler.app.refresh import refresh
 from crawler.app.registration import domain_named, url_of
 from crawler.app.search import search_pages

@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from crawler.core.change import Change
+from crawler.core.change import Change, Why
 from crawler.core.http import Reason
 from crawler.core.rendering import RenderChoice, RenderFailure
 from crawler.core.soft_errors import SoftError
@@ -16,6 +16,16 @@ HEADINGS = {
     Change.MOVED: "Moved",
     Change.BACK: "Back",
     Change.UNKNOWN: "Failed",
+}
+# Why a difference between two versions is no news, or a block is not compared.
+NO_NEWS_WORDS = {
+    Why.NOT: "",
+    Why.WORDS: "these words differ from look to look",
+    Why.NOISE: "it came or went within seconds",
+    Why.UNSTABLE: "nothing in its place stands still",
+    Why.BOILERPLATE: "it is of the site, on nearly all pages",
+    Why.DAY: "it tells the day of the look",
+    Why.RULE: "a rule of yours leaves it out",
 }
 HTTP_PREFIX = "http_"  # how the reason begins where the status is the reason
 WORDS: dict[str, str] = {

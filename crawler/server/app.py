@@ -25,12 +25,13 @@ from crawler.app.overview import (
     list_summaries,
     summarize_domain,
 )
+from crawler.app.pages import VersionsQuery
 from crawler.app.registration import domain_named, url_of
-from crawler.cli.actions.pages.try_page import look_once
+from crawler.app.try_page import TryWay, try_url_of
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.engine import ParserPool, TryWay, give_back
+from crawler.engine import ParserPool, give_back
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 from crawler.format.kinds import NEWS, format_kind
 from crawler.runtime.keys.entrance import ENTRANCE
@@ -43,7 +44,7 @@ from crawler.server.ui.actions import Outcome
 from crawler.server.ui.changes import ChangesAsked, change_facts, newest
 from crawler.server.ui.feed import feed_document
 from crawler.server.ui.links import SERVED
-from crawler.server.ui.page import VersionsAsked, url_facts
+from crawler.server.ui.page import url_facts
 from crawler.server.ui.pieces import piece_facts
 from crawler.server.ui.render import (
     Notice,
@@ -263,7 +264,7 @@ def _feed(server: PageServer) -> Page:
 def _page(server: PageServer) -> Page:
     async def page(request: Request) -> Response:
         given = request.query_params
-        asked = VersionsAsked(
+        asked = VersionsQuery(
             before=actions.number(given.get("from", "")),
             after=actions.number(given.get("to", "")),
             older_than=actions.number(given.get("older", "")) or None,
@@ -421,7 +422,7 @@ def _tried(server: PageServer) -> Page:
         url = _url(form.get("url", ""))
         domain = await _named(server, url)
         how = TryWay(again=bool(form.get("again")))
-        seen = await look_once(server.db, domain, url, how=how, clock=Clock.at(server.now()))
+        seen = await try_url_of(server.db, settings(), domain, url, how=how, clock=Clock.at(server.now()))
         return _html(tried_page(seen, domain, links=SERVED, reader=server.reader(request)))
 
     return answer

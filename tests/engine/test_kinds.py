@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from crawler.cli.actions.explain.why import why_belief
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import ALL_KINDS, PRIOR
 from crawler.core.http import Authority
+from crawler.format.explanation import format_change_rate
 from crawler.planner import plan_domains
 from crawler.settings import Settings
 from crawler.store import claim, domains, record, report
@@ -112,7 +112,7 @@ async def belief_of(db: Database, domain: Domain, n: int) -> tuple[PriorSource |
     """Where the prior of a page comes from, and what people are told of it."""
     known = await report.explain(db, domain, url(domain, n), at=AT + timedelta(days=1), defaults=USUAL)
     assert known.page is not None
-    return known.prior_source, why_belief(known.page, known.prior_source).partition(", ")[2]
+    return known.prior_source, format_change_rate(known.page, known.prior_source).partition(", ")[2]
 
 
 async def test_an_explanation_says_where_the_belief_comes_from_before_there_are_looks(db: Database) -> None:

@@ -7,8 +7,10 @@ from statistics import fmean
 
 import pytest
 
-from crawler.cli.actions.explain.why import due_today, why_due
 from crawler.core.http import Url
+from crawler.core.page_rules import PageRules
+from crawler.format.explanation import format_due
+from crawler.planner.page_value import due_today
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.report import explain
@@ -84,11 +86,13 @@ async def test_explain_says_what_the_policy_says_also_of_a_first_wait_that_was_c
     assert len(known) >= 4
     for each in known:
         assert each.page is not None
-        today = due_today(domain, each, each.page)
+        today = due_today(each, each.page, PageRules(domain.settings.rules))
         assert today is not None
         assert today.gap is not None
         assert abs(today.gap - 30 * DAY) < timedelta(minutes=1)
-        assert "the domain's policy says 30 days after the last one" in why_due(domain, each, each.page)
+        assert "the domain's policy says 30 days after the last one" in format_due(
+            each, each.page, today=today, refusal=""
+        )
 
 
 async def test_of_a_budget_that_binds_the_latest_pages_come_first(db: Database) -> None:

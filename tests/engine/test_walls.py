@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
-from crawler.cli.actions.explain.why import why_due
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.engine import ShiftResult
+from crawler.format.explanation import format_due
 from crawler.store.database import Database
 from crawler.store.report import domain_report, explain
 from tests.engine.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
@@ -327,7 +327,7 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
         known = await explain(db, domain, url, at=at + DAY, defaults=QUICK.defaults)
 
     assert known.page is not None
-    assert "1 look in a row failed (its body is empty)" in why_due(domain, known, known.page)
+    assert "1 look in a row failed (its body is empty)" in format_due(known, known.page, today=None, refusal="")
 
 
 async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db: Database) -> None:
@@ -347,6 +347,8 @@ async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db:
         after = await domain_report(db, domain, at=at + 3 * HOUR, window=DAY)
 
     assert known.page is not None
-    assert "Its new content has been withheld since 2026-01-03 00:00" in why_due(domain, known, known.page)
-    assert "look from 2026-01-05 00:00" in why_due(domain, known, known.page)
+    assert "Its new content has been withheld since 2026-01-03 00:00" in format_due(
+        known, known.page, today=None, refusal=""
+    )
+    assert "look from 2026-01-05 00:00" in format_due(known, known.page, today=None, refusal="")
     assert (told and told.withheld, after and after.withheld) == (1, 0)

@@ -22,6 +22,6 @@ def explain(
         recrawl explain https://docs.example.com/guide/install.html
         recrawl explain https://docs.example.com/guide/install.html --why
     """
-    from crawler.cli.actions.explain import explain
+    from crawler.cli.actions.pages import explain
 
     return explain.explain(url, why=why, at=at, as_json=as_json)

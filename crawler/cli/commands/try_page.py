@@ -33,7 +33,6 @@ def try_page(
         recrawl try https://docs.example.com/ --json
     """
     from crawler.cli.actions.pages import try_page
-    from crawler.engine import TryWay
 
-    how = TryWay(again=again, screenshot=screenshot is not None)
+    how = try_page.TryWay(again=again, screenshot=screenshot is not None)
     return try_page.try_url(url, how=how, screenshot=screenshot, at=at, as_json=as_json)

@@ -11,7 +11,7 @@ from fastapi import HTTPException, Query
 from pydantic import BeforeValidator
 
 from crawler import times
-from crawler.app.find_pages import changes_of, page_named
+from crawler.app.pages import changes_of, page_named
 from crawler.app.registration import domain_named
 from crawler.core.http import PageKey
 from crawler.export import SearchHit, is_searchable, require_words, search

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from crawler.app.overview import DomainFacts, HomeFacts, examine_domain, summarize_domain
+from crawler.app.pages import VersionsQuery
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.engine import ParserPool
@@ -13,7 +14,7 @@ from crawler.errors import CrawlerError
 from crawler.plugins import load
 from crawler.server.ui.changes import ChangeFacts, ChangesAsked, newest
 from crawler.server.ui.links import Addresses
-from crawler.server.ui.page import VersionsAsked, url_facts
+from crawler.server.ui.page import url_facts
 from crawler.server.ui.render import changes_page, domain_page, home_page, url_page
 from crawler.settings import settings
 from crawler.store.database import Database
@@ -46,7 +47,7 @@ async def write_pages(db: Database, wanted: Sequence[Domain], folder: Path, *, a
             own = items[facts.domain.id]
             writer.write(links.domain(facts.domain.authority), domain_page(facts, own[:CHANGES_OF_DOMAIN], links=links))
             for url in pages[facts.domain.id]:
-                known = await url_facts(db, facts.domain, url, VersionsAsked(), readers=readers, at=at)
+                known = await url_facts(db, facts.domain, url, VersionsQuery(), readers=readers, at=at)
                 writer.write(links.page(url), url_page(known, links=links))
     every = sorted((item for own in items.values() for item in own), key=lambda item: item.place, reverse=True)
     changes = ChangeFacts(at=at, asked=ChangesAsked(), names=(), items=tuple(every[:MOST_CHANGES]), more="")

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crawler.app.overview import WINDOW, DomainFacts, HomeFacts, UncountedCard
-from crawler.cli.actions.pages.try_page import REASONS, differences, pieces_of
+from crawler.app.try_page import TryResult, list_blocks, list_differences
 from crawler.core.change import BlockStatus, Why
 from crawler.core.domain import Domain
-from crawler.engine import TryResult
+from crawler.format.reasons import NO_NEWS_WORDS
 from crawler.server.ui import diffs
 from crawler.server.ui.changes import NAMES, SPANS, ChangeFacts
 from crawler.server.ui.domain import (
@@ -103,7 +103,7 @@ def url_page(facts: UrlFacts, *, links: Addresses, reader: Viewer = NOBODY, is_b
 
 def pieces_page(facts: PieceFacts, *, links: Addresses, reader: Viewer = NOBODY) -> str:
     """What of a page is compared."""
-    return _page("pieces.html", links, reader, facts=facts, ways=WAYS, reasons=REASONS)
+    return _page("pieces.html", links, reader, facts=facts, ways=WAYS, reasons=NO_NEWS_WORDS)
 
 
 WAYS = {
@@ -115,17 +115,17 @@ WAYS = {
 
 def try_page(seen: TryResult, domain: Domain, *, links: Addresses, reader: Viewer = NOBODY) -> str:
     """What one look showed."""
-    found = differences(seen)
+    found = list_differences(seen)
     return _page(
         "try.html",
         links,
         reader,
         seen=seen,
         domain=domain,
-        pieces=pieces_of(seen),
+        pieces=list_blocks(seen),
         differences=found,
         news=sum(why is Why.NOT for _, why in found),
-        reasons=REASONS,
+        reasons=NO_NEWS_WORDS,
     )
 
 

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from crawler.app.crawl import CrawlRequest, CrawlResult, Domain, Fetched, ShiftHooks, Targets, count_due, find_targets
 from crawler.app.crawl import crawl as crawl_targets
 from crawler.app.database import Database
+from crawler.app.explain import explain_refusal
 from crawler.app.maintenance import check_plugins
 from crawler.app.registration import url_of
 from crawler.app.settings import SettingsPatch
 from crawler.cli.actions.crawls.crawl_result import print_result
 from crawler.cli.actions.delivery.notify_run import tell_failures
 from crawler.cli.actions.domains.register import ask_and_register
-from crawler.cli.actions.explain.why import defaults_in_use, why_refused
 from crawler.cli.actions.upkeep.prune import remark_quotas
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import err, remark
@@ -24,7 +24,7 @@ from crawler.core.http import Url, authority_of, path_and_query
 from crawler.errors import BadInput
 from crawler.format.values import format_count, format_instant
 from crawler.settings import settings
-from crawler.store import domains, report
+from crawler.store import domains
 
 NEARLY_NOW = timedelta(minutes=1)
 
@@ -112,8 +112,7 @@ async def _refused(db: Database, names: Sequence[str], at: datetime) -> dict[Url
         if domain is None or path_and_query(url) == "/":
             continue
         home = domain.scope(max_depth=settings().max_depth).home(url)
-        known = await report.explain(db, domain, home, at=at, defaults=defaults_in_use())
-        why = why_refused(home, domain, known.robots)
+        why = await explain_refusal(db, settings(), domain, home, at=at)
         if why:
             found[home] = why
     return found

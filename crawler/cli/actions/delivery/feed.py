@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from crawler.app.find_pages import page_named
+from crawler.app.pages import page_named
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database

@@ -2,17 +2,14 @@
 
 from collections.abc import Sequence
 
-from crawler.app.registration import domain_named, url_of
-from crawler.cli.actions.explain.why import scope_now
+from crawler.app.pages import Alike, Near, Url, find_duplicates, find_duplicates_of
+from crawler.app.registration import url_of
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, say, show
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import with_database
 from crawler.core.change import LEAST_TEXT_BYTES
-from crawler.core.http import Url, key_of, path_and_query
+from crawler.core.http import path_and_query
 from crawler.format.values import format_count
-from crawler.store import domains, report
-from crawler.store.database import Database
-from crawler.store.report import Alike, Near
 
 SHOWN = 5  # pages of a group, for people
 TOLD = 1000  # and for programs
@@ -25,18 +22,8 @@ def duplicates(text: str | None, *, bits: int, most: int, as_json: bool) -> int:
 
 
 def _of_domains(text: str | None, *, bits: int, most: int, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> list[Alike]:
-        if text is not None:
-            wanted = [await domain_named(db, text)]
-        else:
-            wanted = [listed.domain for listed in await domains.every(db)]
-        found: list[Alike] = []
-        for domain in wanted:
-            await report.fill(db, domain)
-            found += await report.alike(db, domain, bits=bits, most=most + 1, members=TOLD if as_json else SHOWN)
-        return sorted(found, key=lambda group: -group.pages)
-
-    found = with_database(work)
+    members = TOLD if as_json else SHOWN
+    found = with_database(lambda db, _: find_duplicates(db, text, max_bits=bits, max_count=most, max_members=members))
     if as_json:
         print_json({"bits": bits, "groups": found[:most], "more": len(found) > most})
     elif not found:
@@ -68,13 +55,7 @@ def _rows(group: Alike) -> list[tuple[str, ...]]:
 
 
 def _of_page(text: str, *, bits: int, most: int, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> tuple[Url, list[Near] | None]:
-        domain = await domain_named(db, text)
-        url = scope_now(domain).home(url_of(text))
-        await report.fill(db, domain)
-        return url, await report.near(db, domain, key_of(url), bits=bits, most=most + 1)
-
-    url, found = with_database(work)
+    url, found = with_database(lambda db, _: find_duplicates_of(db, text, max_bits=bits, max_count=most))
     if as_json:
         pages = None if found is None else found[:most]
         print_json({"url": url, "bits": bits, "pages": pages, "more": len(found or ()) > most})

@@ -1,27 +1,21 @@
 """recrawl diff: what differs between two versions of a page."""
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from rich.text import Text
 
-from crawler.app.find_pages import page_named, version_named
+from crawler.app.pages import BlockDiff, BlockStatus, Hunk, PageDiff, VersionContent, WantedVersion, compare_versions
 from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, remark, say
-from crawler.cli.session import Interrupts, with_database
-from crawler.core.change import BlockDiff, BlockStatus, Hunk, PageDiff
+from crawler.cli.session import with_database
 from crawler.core.http import authority_of
 from crawler.core.page import BlockKind
-from crawler.engine import ParserPool, diff_versions
-from crawler.errors import CrawlerError
 from crawler.format.values import format_count, format_when
 from crawler.plugins import load
 from crawler.settings import settings
-from crawler.store.database import Database
-from crawler.store.report import VersionContent
 
-Wanted = int | timedelta | datetime | None  # a version's number, so long ago, or an instant
 SIGNS = {
     BlockStatus.SAME: " ",
     BlockStatus.CHANGED: "~",
@@ -33,27 +27,17 @@ TOLD = (BlockStatus.CHANGED, BlockStatus.ADDED, BlockStatus.REMOVED, BlockStatus
 INDENT = 2
 
 
-def page_diff(text: str, *, before: Wanted, after: Wanted, context: int, as_json: bool) -> int:
+def page_diff(text: str, *, before: WantedVersion, after: WantedVersion, context: int, as_json: bool) -> int:
     now = datetime.now(UTC)
-    plugins = load(settings().plugins)
-
-    async def work(db: Database, _: Interrupts) -> tuple[VersionContent, VersionContent, PageDiff]:
-        domain, url = await page_named(db, text)
-        new = await version_named(db, domain, url, after, now=now)
-        if before is None and new.version.number == 1:
-            raise CrawlerError(
-                f"{url} has one version{' until then' if after is not None else ''}, seen first "
-                f"{format_when(new.version.at, now=now)}, and nothing to compare it with: recrawl show {url}"
-            )
-        old = await version_named(db, domain, url, new.version.number - 1 if before is None else before, now=now)
-        async with ParserPool(1, few=2, plugins=plugins) as readers:
-            return old, new, await diff_versions(db, domain, old, new, readers=readers, context=context)
-
-    old, new, found = with_database(work)
+    load(settings().plugins)  # whatever is wrong with one is said before anything begins
+    found = with_database(
+        lambda db, _: compare_versions(db, settings(), text, before=before, after=after, context=context, now=now)
+    )
+    new = found.after
     if as_json:
-        print_json({"url": new.url, "from": old.version, "to": new.version, "diff": found})
+        print_json({"url": new.url, "from": found.before.version, "to": new.version, "diff": found.diff})
     else:
-        _show(old, new, found, now=now)
+        _show(found.before, new, found.diff, now=now)
         remark(
             f"Next: recrawl versions {new.url}; recrawl show {new.url} --version {new.version.number}; to hear no more "
             f"of a piece: recrawl rules add {authority_of(new.url)} / --ignore-text 'WORDS' (or --ignore SELECTOR)"

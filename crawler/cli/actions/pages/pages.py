@@ -2,40 +2,22 @@
 
 from datetime import UTC, datetime
 
-from crawler.app.registration import domain_named, require_not_before_last_visit
+from crawler.app.pages import FAILED, Domain, PageLine, PastPage, list_pages
 from crawler.cli.exits import DONE
 from crawler.cli.marked import say_heading
 from crawler.cli.output import print_json, remark, say, show
-from crawler.cli.session import Interrupts, with_database
-from crawler.core.domain import Domain
+from crawler.cli.session import with_database
 from crawler.core.opic import Order
-from crawler.core.visit import CountedAs
-from crawler.errors import BadInput
 from crawler.format.reasons import format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
-from crawler.store import domains, report
-from crawler.store.database import Database
-from crawler.store.report import PageLine, PastPage
-
-FAILED = "failed"  # no state of its own: whatever the page is, its newest look brought no good answer
-STATES = (*(each.value for each in CountedAs), FAILED)
 
 
 def pages(text: str | None, *, state: str | None, top: int, why: bool, at: datetime | None, as_json: bool) -> int:
-    _refuse_what_is_unclear(text, state)
     now = datetime.now(UTC)
-
-    async def work(db: Database, _: Interrupts) -> tuple[list[Domain], list[PageLine], list[PastPage] | None]:
-        every = [await domain_named(db, text)] if text else [listed.domain for listed in await domains.every(db)]
-        if at is not None and text and state is None and await _is_past(db, every[0], at):
-            return every, [], await report.pages_at(db, every[0], at=at, most=top)
-        if at is not None:
-            await require_not_before_last_visit(db, every, at)
-        return every, await _pages_of(db, every, state, top=top, at=at or now), None
-
-    every, found, past = with_database(work)
-    if past is not None and at is not None:
-        _show_past(every[0], past, at=at, as_json=as_json)
+    listing = with_database(lambda db, _: list_pages(db, text, state=state, max_count=top, at=at, now=now))
+    every, found = listing.domains, listing.pages
+    if listing.past is not None and at is not None:
+        _show_past(every[0], listing.past, at=at, as_json=as_json)
     elif as_json:
         print_json(({"domain": every[0].authority} if text else {}) | {"pages": found})
     elif not found:
@@ -45,30 +27,6 @@ def pages(text: str | None, *, state: str | None, top: int, why: bool, at: datet
     else:
         _show(found, order=every[0].settings.ordering.order, why=why)
     return DONE
-
-
-def _refuse_what_is_unclear(text: str | None, state: str | None) -> None:
-    if state is not None and state not in STATES:
-        raise BadInput(f"{state!r} is no state of a page; there are {', '.join(STATES)}")
-    if text is None and state is None:
-        raise BadInput("pages of which domain? recrawl pages DOMAIN, or --state for those of all domains")
-
-
-async def _pages_of(db: Database, every: list[Domain], state: str | None, *, top: int, at: datetime) -> list[PageLine]:
-    """The most important pages of these domains altogether."""
-    wanted = CountedAs(state) if state is not None and state != FAILED else None
-    found = []
-    for domain in every:
-        found += await report.pages(db, domain, top=top, at=at, state=wanted, failing=state == FAILED)
-    if len(every) > 1:
-        found.sort(key=lambda page: -(page.importance or -1))
-    return found[:top]
-
-
-async def _is_past(db: Database, domain: Domain, at: datetime) -> bool:
-    """Whether an instant is before the newest look, so that it is the past that is asked for."""
-    last = (await domains.status_of(db, domain, at=at)).last_visit_at
-    return last is not None and at < last
 
 
 def _say_none(authority: str | None, state: str | None) -> None:

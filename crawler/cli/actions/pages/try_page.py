@@ -1,56 +1,33 @@
 """recrawl try: one look at a page, and what of it would be compared."""
 
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawler.app.registration import domain_named, require_not_before_last_visit, url_of
-from crawler.app.status import format_wait, why_not_now
+from crawler.app import try_page as app
+from crawler.app.try_page import Difference, ExplainedBlock, TryResult, TryWay, Why
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, print_json, printable, say, show, show_facts
-from crawler.cli.session import Interrupts, with_database
-from crawler.clock import Clock
-from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
-from crawler.core.domain import Domain
-from crawler.core.http import Fetched, Unreached, Url
+from crawler.cli.session import with_database
+from crawler.core.change import Change
+from crawler.core.http import Fetched, Unreached
 from crawler.core.rendering import RenderChoice
-from crawler.engine import TryResult, TryWay, open_resources, try_page
 from crawler.errors import BadInput
-from crawler.format.reasons import RENDERING_WORDS, format_reason
+from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant
 from crawler.plugins import load
-from crawler.runtime.secrets import secrets_of
 from crawler.settings import settings
-from crawler.store.database import Database
-from crawler.store.report import target_of
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-REASONS = {
-    Why.NOT: "",
-    Why.WORDS: "these words differ from look to look",
-    Why.NOISE: "it came or went within seconds",
-    Why.UNSTABLE: "nothing in its place stands still",
-    Why.BOILERPLATE: "it is of the site, on nearly all pages",
-    Why.DAY: "it tells the day of the look",
-    Why.RULE: "a rule of yours leaves it out",
-}
 MOST_SHOWN = 400  # characters of a piece
 
 
 def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
     """screenshot: where the picture goes."""
-    url = url_of(text)
     load(settings().plugins)  # whatever is wrong with one is said before anything begins
-
-    async def work(db: Database, _: Interrupts) -> TryResult:
-        domain = await domain_named(db, text)
-        await require_not_before_last_visit(db, [domain], at)
-        return await look_once(db, domain, url, how=how, clock=Clock.at(at))
-
-    seen = with_database(work)
+    seen = with_database(lambda db, _: app.try_url(db, settings(), text, how=how, at=at))
     if screenshot is not None:
         _save(screenshot, seen)
     if as_json:
@@ -58,18 +35,6 @@ def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | N
     else:
         _show(seen)
     return DONE if seen.parsed is not None else PROBLEM
-
-
-async def look_once(db: Database, domain: Domain, url: Url, *, how: TryWay, clock: Clock) -> TryResult:
-    """One look at a page of the domain; of one that may not be made, why not, in words."""
-    home = domain.scope(max_depth=settings().max_depth).home(url)
-    wait = await why_not_now(db, domain, settings(), at=clock.now())
-    if wait is not None and wait.reason.is_obstacle:
-        refusal = f"{domain.authority} {format_wait(wait, domain, now=clock.now())}"
-        return TryResult(await target_of(db, domain, home), clock.now(), refusal=refusal)
-    async with open_resources(settings(), find_secret=secrets_of(settings())) as webs:
-        seen = await try_page(db, webs, domain, home, settings=settings(), clock=clock, how=how)
-    return replace(seen, refusal=format_reason(seen.refusal))
 
 
 def _save(file: Path, seen: TryResult) -> None:
@@ -83,43 +48,14 @@ def _save(file: Path, seen: TryResult) -> None:
         raise BadInput(f"the picture cannot be written to {file}: {error.strerror}") from error
 
 
-def differences(seen: TryResult) -> list[tuple[Difference, Why]]:
-    """What differs from the last version, one by one, and why it is no news, if so."""
-    if seen.baseline is None or seen.parsed is None:
-        return []
-    found = difference(seen.baseline.blocks, seen.parsed.blocks, seen.mask.volatile)
-    then, now = seen.baseline.at, seen.at
-    return [(each, why_no_news(each, seen.mask, then=then, now=now)) for each in _single(found)]
-
-
-def _single(found: Difference) -> list[Difference]:
-    singles = [Difference(replaced=(pair,)) for pair in found.replaced]
-    singles += [Difference(removed=(place,)) for place in found.removed]
-    return singles + [Difference(added=(place,)) for place in found.added]
-
-
-def lessons(seen: TryResult) -> list[Difference]:
-    """What differed between this look and the one that was taken next, seconds later."""
-    if seen.parsed is None or not seen.second_fetches:
-        return []
-    return _single(difference(seen.parsed.blocks, seen.second_fetches[0], seen.before.volatile))
-
-
-def pieces_of(seen: TryResult) -> list[ExplainedBlock]:
-    """The blocks of the page, each with what of it is compared, and why not the rest."""
-    if seen.parsed is None:
-        return []
-    return explain_blocks(seen.whole, seen.parsed.blocks, seen.mask, view=seen.view, apart=seen.apart)
-
-
 def _why(refusal: str) -> str:
     """A refusal as it is said: some are words of a program, others sentences."""
     return refusal if " " in refusal else refusal.replace("_", " ")
 
 
 def _show(seen: TryResult) -> None:
-    blocks = pieces_of(seen)
-    found = differences(seen)
+    blocks = app.list_blocks(seen)
+    found = app.list_differences(seen)
     show_facts(
         [
             ("URL", seen.target.url),
@@ -135,7 +71,7 @@ def _show(seen: TryResult) -> None:
         say("")
         show(["news", "part", "was", "is"], [(_news(why), *_row(each)) for each, why in found])
     if seen.second_fetches:
-        taught = lessons(seen)
+        taught = app.list_volatile(seen)
         say("\nLooks at once: nothing differs" if not taught else "")
         if taught:
             show(["seconds later", "here", "there"], [_row(each) for each in taught])
@@ -146,7 +82,7 @@ def _show(seen: TryResult) -> None:
 
 
 def _news(why: Why) -> str:
-    return f"no: {REASONS[why]}" if why else "yes"
+    return f"no: {NO_NEWS_WORDS[why]}" if why else "yes"
 
 
 def _row(each: Difference) -> tuple[str, str, str]:
@@ -233,8 +169,8 @@ def _shown_piece(piece: ExplainedBlock) -> "Text":
 
 def _shown_why(piece: ExplainedBlock) -> str:
     if piece.why is Why.RULE:
-        return f"  <- {REASONS[piece.why]}" + (f": {piece.rule}" if piece.rule else "")
-    said = [REASONS[piece.why], f"a rule of yours leaves some of it out: {piece.rule}" if piece.rule else ""]
+        return f"  <- {NO_NEWS_WORDS[piece.why]}" + (f": {piece.rule}" if piece.rule else "")
+    said = [NO_NEWS_WORDS[piece.why], f"a rule of yours leaves some of it out: {piece.rule}" if piece.rule else ""]
     return "".join(f"  <- {each}" for each in said if each)
 
 
@@ -251,9 +187,9 @@ def _document(seen: TryResult) -> dict[str, object]:
         "rung": seen.visit.verdict.rung if seen.visit else None,
         "reason": seen.visit.reason if seen.visit else "",
         "parts": sorted(seen.visit.verdict.significant.kinds) if seen.visit else [],
-        "differs": [_pair(each) | {"news": not why, "why": why} for each, why in differences(seen)],
-        "seconds_later": [_pair(each) for each in lessons(seen)],
-        "blocks": [_piece(piece) for piece in pieces_of(seen)],
+        "differs": [_pair(each) | {"news": not why, "why": why} for each, why in app.list_differences(seen)],
+        "seconds_later": [_pair(each) for each in app.list_volatile(seen)],
+        "blocks": [_piece(piece) for piece in app.list_blocks(seen)],
     }
 
 

@@ -1,35 +1,32 @@
 """recrawl versions and recrawl show: the versions of a page, and what one of them said."""
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from rich.text import Text
 
-from crawler.app.find_pages import page_named, version_named
+from crawler.app.pages import (
+    PageVersion,
+    VersionContent,
+    WantedVersion,
+    find_version,
+    list_versions,
+)
 from crawler.cli.exits import DONE
 from crawler.cli.marked import say_beneath, say_heading
 from crawler.cli.output import out, print_json, printable, remark, say, show, show_facts
-from crawler.cli.session import Interrupts, with_database
-from crawler.core.http import Url
+from crawler.cli.session import with_database
 from crawler.core.visit import State
 from crawler.errors import CrawlerError
 from crawler.format.kinds import KIND_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import values_of
-from crawler.store import report
-from crawler.store.database import Database
-from crawler.store.report import PageVersion, VersionContent
 
 
 def versions(text: str, *, top: int, why: bool, as_json: bool) -> int:
     now = datetime.now(UTC)
 
-    async def work(db: Database, _: Interrupts) -> tuple[Url, list[PageVersion]]:
-        domain, url = await page_named(db, text)
-        await version_named(db, domain, url, None, now=now)  # says why there is none
-        return url, await report.versions_of(db, domain, url, most=top)
-
-    url, found = with_database(work)
+    url, found = with_database(lambda db, _: list_versions(db, text, max_count=top, now=now))
     if as_json:
         print_json({"url": url, "versions": found})
         return DONE
@@ -62,15 +59,11 @@ def _version_row(version: PageVersion, *, why: bool) -> tuple[str, ...]:
     )
 
 
-def show_page(text: str, *, wanted: int | timedelta | datetime | None, form: str | None, as_json: bool) -> int:
+def show_page(text: str, *, wanted: WantedVersion, form: str | None, as_json: bool) -> int:
     """Show one version of a page. form: text, html or headers; None for facts and text."""
     now = datetime.now(UTC)
 
-    async def work(db: Database, _: Interrupts) -> VersionContent:
-        domain, url = await page_named(db, text)
-        return await version_named(db, domain, url, wanted, now=now)
-
-    found = with_database(work)
+    found = with_database(lambda db, _: find_version(db, text, wanted, now=now))
     if as_json:
         print_json(_document(found))
     elif form == "html":

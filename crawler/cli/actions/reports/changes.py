@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
 
-from crawler.app.find_pages import changes_of
+from crawler.app.pages import changes_of
 from crawler.app.registration import domain_named, require_not_before_last_visit
 from crawler.cli.cursors import told_if_useless
 from crawler.cli.exits import DONE

@@ -1,75 +1,42 @@
-"""Why a URL is tracked or not, and why a page is due when it is, in words."""
+"""Why a page was fetched or not, when it is next and why, and what is known of its changes, in sentences."""
 
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from enum import StrEnum
+from dataclasses import replace
+from datetime import datetime
 from typing import assert_never
 
-from crawler.cli.actions.explain.signals import recall_and_ahead, unseen_days
-from crawler.core.domain import Domain
-from crawler.core.freshness import (
-    DAY,
-    REQUESTED,
-    Defaults,
-    PricePolicy,
-    Terms,
-    Wanted,
-    due_gap,
-    factor_of,
-    phase_of,
-    values_heard,
-    weight_of,
-)
-from crawler.core.http import Refusal, Scope, Url, key_of, parse_robots
-from crawler.core.page_rules import PageRules
+from crawler.core.freshness import REQUESTED, Wanted
+from crawler.core.http import Refusal, Scope, Url, parse_robots
 from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit import NEVER, State
-from crawler.format.reasons import format_reason
-from crawler.format.values import format_count, format_instant, format_rate, format_span, format_when
-from crawler.plugins import defaults_with, load
-from crawler.settings import settings
+from crawler.format.reasons import RENDERING_WORDS, format_reason
+from crawler.format.values import format_count, format_instant, format_rate, format_share, format_span, format_when
+from crawler.planner.page_value import Bound, Due
 from crawler.store.report import Explanation, PageFacts, PriorLevel, PriorSource, Waiting
 
 ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
-FOREVER_DAYS = 1e6  # no bound: the terms' own are looked at by themselves
 
 
-def defaults_in_use() -> Defaults:
-    """Return the defaults with the scores and revisit policies of the plugins in use, as a crawl has them."""
-    return defaults_with(settings().defaults, settings().plugins)
+def format_untracked(url: Url, known: Explanation, scope: Scope, *, refusal: str, max_pages: int) -> str:
+    """Return why a URL of a registered domain is not one of its pages.
 
-
-def scope_now(domain: Domain) -> Scope:
-    """Which URLs are pages of the domain, with the depth that holds where its user set none."""
-    return domain.scope(max_depth=settings().max_depth, accepts=load(settings().plugins).accepts)
-
-
-def rules_now(domain: Domain) -> PageRules:
-    """What the domain's rules, and the score that plugins give, say of its pages."""
-    return PageRules(domain.settings.rules, load(settings().plugins).page_score)
-
-
-def why_untracked(url: Url, domain: Domain, known: Explanation) -> str:
-    """Why a URL of a registered domain is not one of its pages."""
-    refused = why_refused(url, domain, known.robots)
-    if refused:
-        return refused
+    refusal: what `format_refusal` says of it.  max_pages: of the domain.
+    """
+    if refusal:
+        return refusal
     if Waiting.SEED in known.waiting:
         return f"{WAITS[Waiting.SEED]}: {TAKEN_UP}"
     if known.links == 0:
         return f"no page that was read links to it. To look at it: recrawl crawl {url}"
-    deepest = scope_now(domain).max_depth
-    if deepest is not None and known.nearest is not None and known.nearest + 1 > deepest:
-        return f"it is {known.nearest + 1} links away from the nearest seed, and the domain ends at {deepest}"
-    most = domain.settings.max_pages or settings().max_pages
-    if known.tracked >= most:
-        return f"the domain is full: it has {known.tracked} pages of at most {most}"
+    if scope.max_depth is not None and known.nearest is not None and known.nearest + 1 > scope.max_depth:
+        return f"it is {known.nearest + 1} links away from the nearest seed, and the domain ends at {scope.max_depth}"
+    if known.tracked >= max_pages:
+        return f"the domain is full: it has {known.tracked} pages of at most {max_pages}"
     return f"{known.linkers[0].url} links to it, and was read when it was refused; it is admitted at its next reading"
 
 
-def why_refused(url: Url, domain: Domain, robots: bytes | None) -> str:
-    """Why the URL may not be fetched now, whoever links to it; empty if it may."""
-    scope = replace(scope_now(domain), max_depth=None)
+def format_refusal(url: Url, scope: Scope, robots: bytes | None, *, agent: str) -> str:
+    """Return why a URL may not be fetched now, whoever links to it; empty if it may. robots: the body of robots.txt."""
+    scope = replace(scope, max_depth=None)
     refusal = scope.refusal(url)
     if refusal is Refusal.EXCLUDED:
         pattern = next(p for p in scope.exclude if replace(scope, exclude=(p,)).refusal(url) is Refusal.EXCLUDED)
@@ -80,78 +47,9 @@ def why_refused(url: Url, domain: Domain, robots: bytes | None) -> str:
         return "a plugin that filters URLs refuses it (recrawl plugins)"
     if refusal is not None:
         return f"it is out of scope ({refusal.value.replace('_', ' ')})"
-    if robots is not None and not parse_robots(robots).allows(url, settings().agent):
-        return f"robots.txt forbids it to {settings().agent}"
+    if robots is not None and not parse_robots(robots).allows(url, agent):
+        return f"robots.txt forbids it to {agent}"
     return ""
-
-
-class Bound(StrEnum):
-    """What says when a page with a version is due."""
-
-    PRICE = "price"  # a look is worth it then
-    LEAST = "least"  # it is worth it sooner, but not to be looked at before
-    MOST = "most"  # it is worth it later or never, but no page waits longer
-    ONCE = "once"  # it is not looked at again
-    POLICY = "policy"  # another rule than the price, chosen for the domain
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """When a page's next look would be due, were it recorded now: at today's price and by today's rules.
-
-    gap: after its last good look; None for never.  by_rule: a rule of the user's is the bound.
-    """
-
-    bound: Bound
-    by_rule: bool
-    gap: timedelta | None
-    at: datetime | None
-
-
-def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None:
-    """What its worth and today's price make of a page; None for one that goes by a clock of its own."""
-    terms = known.terms
-    if page.state is not State.KNOWN or page.last_good_at is None or not page.version or page.failures or terms is None:
-        return None
-    rules = rules_now(domain)
-    said = rules.terms(page.url)
-    if terms.once:
-        return Due(Bound.ONCE, by_rule=True, gap=None, at=None)
-    if not isinstance(terms.revisit, PricePolicy):
-        return _due_by_policy(page, terms)
-    weight = weight_of(_weighed_importance(page, said.weight * rules.score(page.url), terms))
-    recall, ahead = recall_and_ahead(page, known)
-    bounds = {"least": 0.0, "most": FOREVER_DAYS, "recall": recall, "ahead": ahead}
-    days = float(due_gap(page.belief.a, page.belief.b, weight, terms.price, **bounds)) - page.activity_ahead
-    if days >= terms.most / DAY:
-        bound, by_rule, gap = Bound.MOST, said.most is not None, terms.most
-    elif days <= terms.least / DAY:
-        bound, by_rule, gap = Bound.LEAST, said.least is not None, terms.least
-    else:
-        bound, by_rule, gap = Bound.PRICE, False, timedelta(days=days)
-    return Due(bound, by_rule, gap, page.last_good_at + gap)
-
-
-def _due_by_policy(page: PageFacts, terms: Terms) -> Due | None:
-    """Return what the domain's policy makes of a page: one span for all, or what was stored after the last look.
-
-    The first wait of a page is stored as it was cut (`phase_of`), and is given here as the policy said it.
-    """
-    standing = terms.revisit.standing
-    if page.last_good_at is None or page.due_at is None:
-        return None
-    phase = phase_of(key_of(page.url)) if page.visits == 1 else 1.0
-    gap = min(max(standing or (page.due_at - page.last_good_at) / phase, terms.least), terms.most)
-    return Due(Bound.POLICY, by_rule=False, gap=gap, at=page.last_good_at + gap)
-
-
-def _weighed_importance(page: PageFacts, weight: float, terms: Terms) -> float:
-    return page.look_importance * weight * amount_factor_of(page, terms)
-
-
-def amount_factor_of(page: PageFacts, terms: Terms) -> float:
-    """The factor on the importance of a page by how much its changes change, beside the domain's mean page."""
-    return factor_of(page.amounts, terms.amount) if page.version else 1.0
 
 
 WAITS = {
@@ -166,17 +64,20 @@ WAITS = {
 TAKEN_UP = "this waits in the inbox, and the next crawl takes it up"
 
 
-def why_next(domain: Domain, known: Explanation, page: PageFacts) -> str:
-    """When it is looked at next, and why, with what the next crawl is to apply to it before that."""
+def format_next(known: Explanation, page: PageFacts, *, today: Due | None, refusal: str) -> str:
+    """Return when a page is fetched next, and why, with what the next crawl applies to it before that."""
     is_new = page.state is State.NEW
     idle = {Waiting.REFRESH, Waiting.REREAD, Waiting.AUDIT, Waiting.REPRICE} if is_new else {Waiting.REORDER}
     said = dict.fromkeys(WAITS[each] for each in Waiting if each in known.waiting - idle)
-    due = why_due(domain, known, page)
+    due = format_due(known, page, today=today, refusal=refusal)
     return f"{' and '.join(said)}: {TAKEN_UP}; until then, {due}" if said else due
 
 
-def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
-    """When it is looked at next, and for what reason."""
+def format_due(known: Explanation, page: PageFacts, *, today: Due | None, refusal: str) -> str:
+    """Return when a page is fetched next, and for what reason.
+
+    today: when it would be due at today's price.  refusal: why it may not be fetched now; empty if it may.
+    """
     at = known.at
     when = format_when(page.due_at, now=at)
     is_overdue = page.due_at is not None and page.due_at <= at
@@ -190,13 +91,12 @@ def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
         case State.MOVED:
             return f"it moved{f' to {page.moved_to}' if page.moved_to else ' away'}; {since} {when}"
         case State.REFUSED:
-            why = why_refused(page.url, domain, known.robots)
-            if not why and page.failures:
+            if not refusal and page.failures:
                 reason = format_reason(page.reason)
                 return f"it may be fetched again, and gave no good answer yet ({reason}); {since} {when}"
-            return f"it may not be fetched ({why or page.reason}); whether that has changed is seen {seen} {when}"
+            return f"it may not be fetched ({refusal or page.reason}); whether that has changed is seen {seen} {when}"
         case State.KNOWN:
-            return _why_known(page, due_today(domain, known, page), f"{since} {when}")
+            return _why_known(page, today, f"{since} {when}")
 
 
 def _why_new(page: PageFacts, at: datetime) -> str:
@@ -253,7 +153,7 @@ def _withheld(page: PageFacts) -> str:
 
 
 def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:
-    """What its stored due time comes from: today's price and rules, or others before."""
+    """Return what its stored due time comes from: today's price and rules, or earlier ones."""
     assert today.at is not None
     assert today.gap is not None
     if abs(due_at - today.at) <= ROUNDED * today.gap:
@@ -265,7 +165,7 @@ def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:
 
 
 def _why_then(today: Due) -> str:
-    """The bound that holds, as a reason."""
+    """Return the bound that holds, as a reason."""
     assert today.gap is not None
     span, who = format_span(today.gap), "a rule" if today.by_rule else "the longest interval"
     match today.bound:
@@ -284,8 +184,8 @@ def _why_then(today: Due) -> str:
             assert_never(today.bound)
 
 
-def why_belief(page: PageFacts, source: PriorSource | None) -> str:
-    """What is believed about the page's changes, as a sentence."""
+def format_change_rate(page: PageFacts, source: PriorSource | None) -> str:
+    """Return how often a page is estimated to change, and from what. source: of its prior."""
     rate = format_rate(page.belief.rate_per_day)
     looks = page.visits - page.failures  # a look that failed has found nothing, not even that there is no change
     if page.state is State.GONE:
@@ -299,11 +199,11 @@ def why_belief(page: PageFacts, source: PriorSource | None) -> str:
 def _by_how_much(page: PageFacts) -> str:
     if not page.amounts.changes:
         return ""
-    return f", by about {shown_amount(page.amounts.total / page.amounts.changes)} of its text"
+    return f", by about {format_amount(page.amounts.total / page.amounts.changes)} of its text"
 
 
-def shown_amount(amount: float) -> str:
-    """An amount of change as a part of a text, in words."""
+def format_amount(amount: float) -> str:
+    """Return a change magnitude as a part of a text, in words."""
     if amount < 0.01:
         return "a hundredth or less"
     named = {10: "a tenth", 5: "a fifth", 4: "a quarter", 3: "a third", 2: "a half", 1: "all"}
@@ -311,7 +211,7 @@ def shown_amount(amount: float) -> str:
 
 
 def _as_others(page: PageFacts, source: PriorSource | None) -> str:
-    """What is believed of a page before it was looked at again."""
+    """Return what is estimated of a page before its second visit."""
     level = source.level if source else PriorLevel.NOTHING
     if source is None or level is PriorLevel.NOTHING:
         return "as pages do of which nothing is known"
@@ -332,16 +232,30 @@ def _as_others(page: PageFacts, source: PriorSource | None) -> str:
             assert_never(level)
 
 
-def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | None:
-    """What a look now is worth, in importance x days.
+TIMES = {1: "once", 2: "twice"}
 
-    None for a page that has no version to lose, and where another policy than the price decides.
-    """
-    if page.last_good_at is None or page.version == 0 or known.terms is None:
-        return None
-    if not isinstance(known.terms.revisit, PricePolicy):
-        return None
-    weight = weight_of(_weighed_importance(page, rules_now(domain).weight(page.url), known.terms))
-    (recall, ahead), most = recall_and_ahead(page, known), known.terms.most / DAY
-    belief, aged = page.belief, (1 - recall) * unseen_days(page, known) + ahead
-    return float(values_heard(belief.a, belief.b, weight, aged, ahead=ahead, most=most))
+
+def format_signals(known: Explanation, page: PageFacts) -> str:
+    """Return a line for each source of change signals: what it has said of the page, and its precision and recall."""
+    lines = []
+    for no, source in enumerate(known.sources):
+        count = page.signals[no] if no < len(page.signals) else 0
+        times = TIMES.get(count, f"{count} times")
+        said = f"has said {times} since then that it changed" if count else "has said nothing since then"
+        true = "" if source.precision is None else f", {format_share(source.precision)} of its signals were true"
+        value = f"it tells {format_share(source.recall)} of the changes{true}"
+        lines.append(
+            f"{source.source} {said}: {value if source.recall else 'its word has not proved to be worth anything'}"
+        )
+    return "\n".join(lines)
+
+
+def format_scripts(known: Explanation) -> str:
+    """Return what the last visit to a page that may need a browser did about its scripts; empty for other pages."""
+    visit = next((visit for visit in known.visits if visit.rendering), None)
+    if visit is None:
+        return ""
+    said = RENDERING_WORDS.get(visit.rendering, visit.rendering)
+    if visit.added_words is None or visit.added_links is None:
+        return said
+    return f"{said}; they add {format_count(visit.added_words, 'word')} and {format_count(visit.added_links, 'link')}"

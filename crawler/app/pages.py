@@ -1,0 +1,230 @@
+"""Pages of domains: found by what a user typed, listed, their versions compared, and their duplicates."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from crawler.app.registration import domain_named, require_not_before_last_visit, scope_of, url_of
+from crawler.core.change import BlockDiff, BlockStatus, Hunk, PageDiff  # noqa: F401  adapters take them from here
+from crawler.core.domain import Domain
+from crawler.core.http import Url, authority_of, key_of
+from crawler.core.visit import CountedAs
+from crawler.engine import ParserPool, diff_versions
+from crawler.errors import BadInput, CrawlerError
+from crawler.format.values import format_when
+from crawler.plugins import load
+from crawler.settings import Settings
+from crawler.store import domains, report
+from crawler.store.database import Database
+from crawler.store.report import Alike, ChangeFilter, Near, PageLine, PageVersion, PastPage, VersionContent
+from crawler.times import format_instant
+
+WantedVersion = int | timedelta | datetime | None  # a number, the one of so long ago or of an instant; None: the newest
+FAILED = "failed"  # no state of its own: whatever the page is, its newest visit brought no good response
+STATES = (*(each.value for each in CountedAs), FAILED)
+
+
+async def page_named(db: Database, text: str) -> tuple[Domain, Url]:
+    """Return the registered domain of a URL, and the URL as that domain spells it. Raises BadInput."""
+    url = url_of(text)
+    domain = await domain_named(db, authority_of(url))
+    return domain, scope_of(domain, domain.settings).home(url)
+
+
+async def changes_of(db: Database, text: str) -> ChangeFilter:
+    """Return the filter for the changes of a domain, of one page, or of all pages beneath a URL that is no page.
+
+    Raises BadInput.
+    """
+    domain, url = await page_named(db, text)
+    if url == domain.root:
+        return ChangeFilter(domain_id=domain.id)
+    if await report.versions_of(db, domain, url, most=1):
+        return ChangeFilter(domain_id=domain.id, key=key_of(url))
+    return ChangeFilter(domain_id=domain.id, prefix=url)
+
+
+async def version_named(
+    db: Database, domain: Domain, url: Url, wanted: WantedVersion, *, now: datetime
+) -> VersionContent:
+    """Return the version that `wanted` names. Raises CrawlerError if there is none."""
+    number = wanted if isinstance(wanted, int) else None
+    at = now - wanted if isinstance(wanted, timedelta) else wanted if isinstance(wanted, datetime) else None
+    found = await report.version_of(db, domain, url, number=number, at=at)
+    if found is not None and not found.version.is_kept:
+        raise CrawlerError(
+            f"version {found.version.number} of {url}, of {format_instant(found.version.at)}, was thinned out: its text"
+            f" is not kept (--keep-versions); recrawl versions {url} tells of which it is"
+        )
+    if found is not None:
+        return found
+    every = await report.versions_of(db, domain, url, most=1)
+    if not every:
+        raise CrawlerError(f"no version of {url} is kept: recrawl explain {url} says why")
+    if number is not None and 0 < number < every[0].number:
+        raise CrawlerError(f"version {number} of {url} is forgotten (--keep-changes): recrawl versions {url}")
+    if number is not None:
+        raise BadInput(f"{url} has no version {number}; its newest is {every[0].number}: recrawl versions {url}")
+    first = await report.version_of(db, domain, url, number=1)
+    seen = f"; it was first seen at {format_instant(first.version.at)}" if first else ""
+    raise CrawlerError(f"nothing is known of {url} at {format_instant(at or datetime.now(UTC))}{seen}")
+
+
+async def list_versions(db: Database, text: str, *, max_count: int, now: datetime) -> tuple[Url, list[PageVersion]]:
+    """Return the versions of a page, the newest first. Raises CrawlerError, with the reason, if none is kept."""
+    domain, url = await page_named(db, text)
+    await version_named(db, domain, url, None, now=now)
+    return url, await report.versions_of(db, domain, url, most=max_count)
+
+
+async def find_version(db: Database, text: str, wanted: WantedVersion, *, now: datetime) -> VersionContent:
+    """Return a version of the page that a user typed. Raises CrawlerError if there is none."""
+    domain, url = await page_named(db, text)
+    return await version_named(db, domain, url, wanted, now=now)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDiff:
+    """Two versions of a page and what differs between them."""
+
+    before: VersionContent
+    after: VersionContent
+    diff: PageDiff
+
+
+async def compare_versions(
+    db: Database,
+    settings: Settings,
+    text: str,
+    *,
+    before: WantedVersion,
+    after: WantedVersion,
+    context: int,
+    now: datetime,
+) -> VersionDiff:
+    """Compare two versions of a page, block by block and word by word.
+
+    before: None for the version before the other one.  context: unchanged blocks beside a change.
+    Raises CrawlerError if one of them is not kept.
+    """
+    domain, url = await page_named(db, text)
+    new = await version_named(db, domain, url, after, now=now)
+    if before is None and new.version.number == 1:
+        raise CrawlerError(
+            f"{url} has one version{' until then' if after is not None else ''}, seen first "
+            f"{format_when(new.version.at, now=now)}, and nothing to compare it with: recrawl show {url}"
+        )
+    old = await version_named(db, domain, url, new.version.number - 1 if before is None else before, now=now)
+    async with ParserPool(1, few=2, plugins=load(settings.plugins)) as readers:
+        return VersionDiff(old, new, await diff_versions(db, domain, old, new, readers=readers, context=context))
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsQuery:
+    """Which versions are to be compared, 0 for the newest and the one before it; and from which on they are listed."""
+
+    before: int = 0
+    after: int = 0
+    older_than: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageHistory:
+    """The versions of a page. more: the number of the last one listed, if there are older ones; else 0.
+
+    content: of the version that was asked for.  compared: None if there are no two versions whose bodies are kept.
+    """
+
+    versions: tuple[PageVersion, ...]
+    more: int
+    content: VersionContent | None
+    compared: VersionDiff | None
+
+
+async def read_history(
+    db: Database, domain: Domain, url: Url, query: VersionsQuery, *, max_count: int, readers: ParserPool
+) -> PageHistory:
+    """Return the versions of a page, the newest first, with the content of one and what differs from another."""
+    versions = await report.versions_of(db, domain, url, most=max_count + 1, before=query.older_than)
+    content = await report.version_of(db, domain, url, number=query.after or None)
+    return PageHistory(
+        versions=tuple(versions[:max_count]),
+        more=versions[max_count - 1].number if len(versions) > max_count else 0,
+        content=content,
+        compared=await _compare(db, domain, content, query.before, readers=readers) if content else None,
+    )
+
+
+async def _compare(
+    db: Database, domain: Domain, after: VersionContent, number: int, *, readers: ParserPool
+) -> VersionDiff | None:
+    """Compare a version with the one of a number; 0: with the one before it."""
+    if after.version.number < 2:
+        return None
+    before = await report.version_of(db, domain, after.url, number=number or after.version.number - 1)
+    if before is None:
+        return None
+    if before.version.number > after.version.number:
+        before, after = after, before
+    if not (before.version.is_kept and after.version.is_kept):  # thinned out: there is nothing to compare
+        return None
+    return VersionDiff(before, after, await diff_versions(db, domain, before, after, readers=readers))
+
+
+@dataclass(frozen=True, slots=True)
+class PageListing:
+    """Pages of some domains. past: of the one domain as it was at an instant before its last visit; None for now."""
+
+    domains: list[Domain]
+    pages: list[PageLine]
+    past: list[PastPage] | None = None
+
+
+async def list_pages(
+    db: Database, text: str | None, *, state: str | None, max_count: int, at: datetime | None, now: datetime
+) -> PageListing:
+    """List the most important pages of a domain, or of all domains.
+
+    state: one of STATES, or None for all.  at: as they were, or as if it were then; None for now.  Raises BadInput.
+    """
+    if state is not None and state not in STATES:
+        raise BadInput(f"{state!r} is no state of a page; there are {', '.join(STATES)}")
+    if text is None and state is None:
+        raise BadInput("pages of which domain? recrawl pages DOMAIN, or --state for those of all domains")
+    every = [await domain_named(db, text)] if text else [listed.domain for listed in await domains.every(db)]
+    if at is not None and text and state is None:
+        last = (await domains.status_of(db, every[0], at=at)).last_visit_at
+        if last is not None and at < last:
+            return PageListing(every, [], await report.pages_at(db, every[0], at=at, most=max_count))
+    if at is not None:
+        await require_not_before_last_visit(db, every, at)
+    wanted = CountedAs(state) if state is not None and state != FAILED else None
+    found: list[PageLine] = []
+    for domain in every:
+        found += await report.pages(db, domain, top=max_count, at=at or now, state=wanted, failing=state == FAILED)
+    if len(every) > 1:
+        found.sort(key=lambda page: -(page.importance or -1))
+    return PageListing(every, found[:max_count])
+
+
+async def find_duplicates(
+    db: Database, text: str | None, *, max_bits: int, max_count: int, max_members: int
+) -> list[Alike]:
+    """Return groups of pages whose main texts are nearly the same, the largest first; one more than max_count.
+
+    text: a domain; None for all.  max_bits: in which fingerprints may differ.  max_members: pages named of each group.
+    """
+    every = [await domain_named(db, text)] if text is not None else [each.domain for each in await domains.every(db)]
+    found: list[Alike] = []
+    for domain in every:
+        await report.fill(db, domain)
+        found += await report.alike(db, domain, bits=max_bits, most=max_count + 1, members=max_members)
+    return sorted(found, key=lambda group: -group.pages)
+
+
+async def find_duplicates_of(
+    db: Database, text: str, *, max_bits: int, max_count: int
+) -> tuple[Url, list[Near] | None]:
+    """Return the pages that are nearly the same as one page, one more than max_count; None if it is not compared."""
+    domain, url = await page_named(db, text)
+    await report.fill(db, domain)
+    return url, await report.near(db, domain, key_of(url), bits=max_bits, most=max_count + 1)

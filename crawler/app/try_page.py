@@ -1,0 +1,70 @@
+"""Try a page: fetch it once, record nothing, and show what of it would be compared and what would be news."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from crawler.app.registration import domain_named, require_not_before_last_visit, url_of
+from crawler.app.status import format_wait, why_not_now
+from crawler.clock import Clock
+from crawler.core.change import Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
+from crawler.core.domain import Domain
+from crawler.core.http import Url
+from crawler.engine import TryResult, TryWay, open_resources, try_page
+from crawler.format.reasons import format_reason
+from crawler.plugins import load
+from crawler.runtime.secrets import secrets_of
+from crawler.settings import Settings
+from crawler.store.database import Database
+from crawler.store.report import target_of
+
+
+async def try_url(db: Database, settings: Settings, text: str, *, how: TryWay, at: datetime | None) -> TryResult:
+    """Try the page of a registered domain that a user typed. at: knowledge time; None for now. Raises BadInput."""
+    url = url_of(text)
+    load(settings.plugins)
+    domain = await domain_named(db, text)
+    await require_not_before_last_visit(db, [domain], at)
+    return await try_url_of(db, settings, domain, url, how=how, clock=Clock.at(at))
+
+
+async def try_url_of(
+    db: Database, settings: Settings, domain: Domain, url: Url, *, how: TryWay, clock: Clock
+) -> TryResult:
+    """Try a page of a domain; if it may not be fetched now, `refusal` says why in words."""
+    home = domain.scope(max_depth=settings.max_depth).home(url)
+    wait = await why_not_now(db, domain, settings, at=clock.now())
+    if wait is not None and wait.reason.is_obstacle:
+        refusal = f"{domain.authority} {format_wait(wait, domain, now=clock.now())}"
+        return TryResult(await target_of(db, domain, home), clock.now(), refusal=refusal)
+    async with open_resources(settings, find_secret=secrets_of(settings)) as resources:
+        seen = await try_page(db, resources, domain, home, settings=settings, clock=clock, how=how)
+    return replace(seen, refusal=format_reason(seen.refusal))
+
+
+def list_differences(seen: TryResult) -> list[tuple[Difference, Why]]:
+    """Return what differs from the last version, one by one, each with the reason if it is no news."""
+    if seen.baseline is None or seen.parsed is None:
+        return []
+    found = difference(seen.baseline.blocks, seen.parsed.blocks, seen.mask.volatile)
+    then, now = seen.baseline.at, seen.at
+    return [(each, why_no_news(each, seen.mask, then=then, now=now)) for each in _single(found)]
+
+
+def list_volatile(seen: TryResult) -> list[Difference]:
+    """Return what differed between this fetch and the next one, seconds later."""
+    if seen.parsed is None or not seen.second_fetches:
+        return []
+    return _single(difference(seen.parsed.blocks, seen.second_fetches[0], seen.before.volatile))
+
+
+def list_blocks(seen: TryResult) -> list[ExplainedBlock]:
+    """Return the blocks of the page, each with what of it is compared, and why not the rest."""
+    if seen.parsed is None:
+        return []
+    return explain_blocks(seen.whole, seen.parsed.blocks, seen.mask, view=seen.view, apart=seen.apart)
+
+
+def _single(found: Difference) -> list[Difference]:
+    singles = [Difference(replaced=(pair,)) for pair in found.replaced]
+    singles += [Difference(removed=(block,)) for block in found.removed]
+    return singles + [Difference(added=(block,)) for block in found.added]

@@ -1,1 +1,0 @@
-"""Why a page is crawled when it is, and what recrawl believes of it."""

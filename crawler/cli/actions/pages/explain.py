@@ -1,0 +1,337 @@
+"""recrawl explain: everything about one URL, in words with the figures behind them."""
+
+from datetime import datetime
+
+from crawler.app.explain import (
+    ComparedContent,
+    Explanation,
+    PageDetails,
+    PageFacts,
+    UnknownUrl,
+    UrlExplanation,
+    explain_details,
+    explain_url,
+)
+from crawler.app.rules import describe_rule
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import print_json, remark, say, show, show_facts
+from crawler.cli.session import Interrupts, with_database
+from crawler.core.change import diff_words, excerpt, with_marks
+from crawler.core.freshness import ELSEWHERE, PricePolicy, credible_interval
+from crawler.core.opic import Order
+from crawler.core.visit import State
+from crawler.format.lists import format_dates, format_list
+from crawler.format.reasons import format_reason
+from crawler.format.rules import format_rule
+from crawler.format.trust import describe_trust, format_conditional_request
+from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
+from crawler.json_lines import values_of
+from crawler.planner.page_value import amount_factor
+from crawler.plugins import load
+from crawler.settings import settings
+from crawler.store.database import Database
+from crawler.store.report import Edit
+
+NOT_FOUND = {404, 410}
+DECIDED = """SimHash and its Hamming distance say how much of the text a change changes, and so how soon to look again.
+Content-Length and Last-Modified decide before the body whether it is asked for, as far as they have proven honest."""
+MAX_EDITS = 3  # of the last change
+BESIDE, MAX_CHARS = 40, 160  # characters kept beside a change, and of a change itself
+
+SHOWN_DAYS = 0.5  # by which the site's activity is not as the calendar
+SHOWN_PAGES = 0.05  # that a change announces
+# What is explanation without being asked for; the rest is the figures behind it.
+PLAIN = frozenset(
+    {
+        *("URL", "Title", "List", "State", "Next", "Its domain", "Fresh", "Rules", "Importance", "Last look"),
+        *("Last change", "What changed", "Version", "Scripts", "Links", "Dated", "Signals"),
+    }
+)
+
+
+def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
+    load(settings().plugins)  # whatever is wrong with one is said before anything begins
+
+    async def work(db: Database, _: Interrupts) -> tuple[UrlExplanation | UnknownUrl, PageDetails | None]:
+        explanation = await explain_url(db, settings(), text, at=at)
+        if isinstance(explanation, UnknownUrl):
+            return explanation, None
+        return explanation, await explain_details(db, settings(), explanation)
+
+    explanation, details = with_database(work)
+    if isinstance(explanation, UnknownUrl) or details is None:
+        _print_untracked(explanation, as_json=as_json)
+        return PROBLEM
+    page = explanation.known.page
+    if page is None:
+        _print_untracked(explanation, as_json=as_json)
+    elif as_json:
+        print_json(_document(explanation, page, details))
+    else:
+        _show(explanation, page, details, why=why)
+    return DONE
+
+
+def _format_content(content: ComparedContent | None) -> str:
+    if content is None:
+        return ""
+    return (
+        f"{format_count(content.blocks, 'block')}, but {content.masked} that are masked,"
+        f" and {format_count(content.words, 'word')} in the others: recrawl try shows which"
+    )
+
+
+def _format_edits(content: ComparedContent | None) -> str:
+    """Return the words that its last change changed."""
+    if content is None or content.last_change is None:
+        return ""
+    blocks = content.last_change.blocks
+    more = len(blocks) - MAX_EDITS
+    ending = f"\nand {format_count(more, 'block')} more: recrawl diff {content.last_change.url}" if more > 0 else ""
+    return "\n".join(map(_format_edit, blocks[:MAX_EDITS])) + ending
+
+
+def _format_edit(edit: Edit) -> str:
+    runs = diff_words(edit.was or "", edit.now or "", part=edit.part)
+    return f"{edit.part.value}: {with_marks(excerpt(runs, beside=BESIDE, most=MAX_CHARS))}"
+
+
+def _format_asking(page: PageFacts, known: Explanation) -> str:
+    return format_conditional_request(
+        page.held,
+        known.trust,
+        template=page.template,
+        suspected=known.suspected,
+        by_head=known.by_head,
+        challenge=known.challenge,
+    )
+
+
+def _format_activity(page: PageFacts) -> str:
+    """By how much the pages of its site have aged together since the last good look; nothing where as the calendar."""
+    if abs(page.activity_ahead) < SHOWN_DAYS:
+        return ""
+    more = "more" if page.activity_ahead > 0 else "less"
+    return (
+        f"{abs(page.activity_ahead):.1f} days {more} than the calendar since then, by what visits find at other pages"
+    )
+
+
+def _format_announced(page: PageFacts) -> str:
+    if page.announces < SHOWN_PAGES:
+        return ""
+    return f"{page.announces:.1f} new pages worth a first look with each of its changes, on average"
+
+
+def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -> list[tuple[str, str]]:
+    known, ordering = explanation.known, explanation.domain.settings.ordering
+    refused = explanation.refused if page.state is not State.REFUSED else ""
+    never_read = page.state is State.KNOWN and page.version == 0 and page.failures
+    state = "failing, never read" if never_read else page.state.value
+    reason = format_reason(page.reason) if page.reason else f"status {page.status}" if page.status else ""
+    return [
+        ("URL", page.url),
+        ("Title", page.title or ""),
+        ("List", format_list(details.source) if details.source else ""),
+        ("Dated", format_dates(details.dates)),
+        ("State", state + (f", but now {refused}" if refused else "")),
+        ("Next", explanation.next),
+        ("Its domain", explanation.waits),
+        ("Schedule", f"shared by {format_count(page.riders, 'page')} with the same text" if page.riders else ""),
+        ("Belief", _format_rates(explanation, page)),
+        ("Fresh", _format_freshness(explanation, page)),
+        ("Signals", explanation.signals),
+        ("Site activity", _format_activity(page)),
+        ("Worth", _format_value(explanation)),
+        ("Rules", "\n".join(format_rule(rule) for rule in explanation.domain.settings.rules if rule.matches(page.url))),
+        ("Importance", _format_importance(explanation, page)),
+        ("Announces", _format_announced(page)),
+        ("Changes", _format_amounts(page, known)),
+        ("Cash", _format_cash(page)),
+        ("Favoured", f"paid {ordering.favour_by:g} times by the reserve" if page.favoured else ""),
+        ("Rank", f"{page.rank} in the order {ordering.order}" if page.state is State.NEW else ""),
+        ("Depth", f"{format_count(page.depth, 'link')} from the nearest seed"),
+        ("First seen", format_instant(page.first_seen_at)),
+        ("Last look", format_instant(page.last_look_at) + (f" ({reason})" if reason else "")),
+        ("Last change", format_when(page.last_change_at, now=known.at) if page.last_change_at else ""),
+        ("What changed", _format_edits(details.content)),
+        ("Compared", _format_content(details.content)),
+        ("Version", f"{page.version}, {format_bytes(page.received_bytes)} received" if page.version else "none"),
+        ("ETag", page.etag or ""),
+        ("Last-Modified", page.last_modified or ""),
+        ("Asked", _format_asking(page, known) if page.version else ""),
+        ("Scripts", explanation.scripts),
+        ("Decided", DECIDED if page.version else ""),
+        ("Links", f"to {format_count(page.outlinks or 0, 'page')}; {_format_links(known)}"),
+    ]
+
+
+def _show(explanation: UrlExplanation, page: PageFacts, details: PageDetails, *, why: bool) -> None:
+    """Print the facts; why: with rates, prices and cash, and which pages link to it and pay it."""
+    show_facts(fact for fact in _facts(explanation, page, details) if why or fact[0] in PLAIN)
+    if why:
+        _show_linkers(explanation.known, is_paid=page.cash is not None)
+    if explanation.known.visits:
+        say("\nPast looks")
+        _show_looks(explanation.known, why=why)
+    if not why:
+        version = f"recrawl versions {page.url}; " if page.version else ""
+        remark(f"Next: {version}recrawl explain {page.url} --why for how often it changes, what a look is worth, links")
+
+
+def _show_looks(known: Explanation, *, why: bool) -> None:
+    figures = ["by", "requests", "bytes", "expected"] if why else []
+    show(
+        ["look", "answer", "found", "amount", *figures, "reason"],
+        [
+            (
+                format_instant(look.at),
+                look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
+                look.change.value,
+                format_share(look.amount),
+                *(
+                    (
+                        look.rung.replace("_", " "),
+                        str(look.requests),
+                        format_bytes(look.received_bytes),
+                        format_share(look.expected),
+                    )
+                    if why
+                    else ()
+                ),
+                format_reason(look.reason),
+            )
+            for look in known.visits
+        ],
+        right=["amount", "requests", "bytes", "expected"],
+    )
+
+
+def _format_links(known: Explanation) -> str:
+    if known.is_orphan:
+        return "no page links to it any more, as far as they were read: it is kept"
+    return f"{format_count(known.links, 'page')} {'links' if known.links == 1 else 'link'} to it"
+
+
+def _format_rates(explanation: UrlExplanation, page: PageFacts) -> str:
+    low, high = credible_interval(page.belief)
+    group = f"pages like {page.template}" if page.template != ELSEWHERE else "pages of the domain"
+    return (
+        f"{explanation.change_rate} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
+        f"with a chance of 90% between {format_rate(low)} and {format_rate(high)}\n"
+        f"{group} change {format_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
+    )
+
+
+def _format_value(explanation: UrlExplanation) -> str:
+    if explanation.value is None or explanation.known.terms is None:
+        return ""
+    return f"{explanation.value:.3g} importance x days now, against a price of {explanation.known.terms.price:.3g}"
+
+
+def _format_freshness(explanation: UrlExplanation, page: PageFacts) -> str:
+    if explanation.fresh is None or page.last_good_at is None:
+        return ""
+    if page.failures and page.status in NOT_FOUND:
+        was = format_instant(page.last_good_at)
+        return f"0%: its server said {page.status} at {format_instant(page.last_look_at)}; what is kept is of {was}"
+    return f"{format_share(explanation.fresh)} likely to be as it was at {format_instant(page.last_good_at)}"
+
+
+def _format_importance(explanation: UrlExplanation, page: PageFacts) -> str:
+    if page.importance is None or page.popularity is None:
+        return ""
+    parts = ""
+    ordering = explanation.domain.settings.ordering
+    if ordering.order is Order.MIXED:
+        parts = f": {1 - ordering.url_share:.0%} links ({page.popularity:.3g})"
+        parts += f" and {ordering.url_share:.0%} URL ({page.url_score:.3g})"
+    weight, score = explanation.rules.terms(page.url).weight, explanation.rules.score(page.url)
+    factors = [f"a rule's weight of {weight:g}"] if weight != 1 else []
+    factors += [f"a plugin's score of {score:g}"] if score != 1 else []
+    weighed = f"; with {' and '.join(factors)}, {page.importance * weight * score:.3g}" if factors else ""
+    return f"{page.importance:.3g} times the domain's mean page{parts}{weighed}"
+
+
+def _format_amounts(page: PageFacts, known: Explanation) -> str:
+    """Return what its changes count beside those of other pages; empty where they are not weighed, or are as usual."""
+    terms = known.terms
+    if terms is None or terms.amount is None or not page.version:
+        return ""
+    own = f"{format_count(page.changes, 'change')} of its own" if page.amounts.changes else "none of its own yet"
+    factor = amount_factor(page, terms)
+    return f"count {factor:.2g} times the mean page's, by how much of the text they change ({own})"
+
+
+def _format_cash(page: PageFacts) -> str:
+    if page.cash is None or page.history is None or page.clock is None:
+        return "none: it takes no part in the economy"
+    cash = f"{page.cash:,} coins of {page.circulating:,}, which are waiting to be passed on"
+    return (
+        f"{cash}\nhistory {page.history:,.0f}; the clock was {page.clock:,.0f} then, it is {page.domain_clock:,.0f} now"
+    )
+
+
+def _show_linkers(known: Explanation, *, is_paid: bool) -> None:
+    if not known.linkers:
+        return
+    say("")
+    show(
+        ["linked from", "its importance", "its links", "pays"],
+        [
+            (
+                linker.url,
+                f"{linker.importance:.2f}" if linker.importance is not None else "-",
+                str(linker.outlinks),
+                f"{linker.pays:.3f}" if linker.pays is not None and is_paid else "-",
+            )
+            for linker in known.linkers
+        ],
+        right=["its importance", "its links", "pays"],
+    )
+
+
+def _print_untracked(explanation: UrlExplanation | UnknownUrl, *, as_json: bool) -> None:
+    known = None if isinstance(explanation, UnknownUrl) else explanation.known
+    reason = explanation.reason if isinstance(explanation, UnknownUrl) else explanation.untracked
+    if as_json:
+        links, linkers = (known.links, known.linkers) if known is not None else (0, ())
+        print_json({"url": explanation.url, "tracked": False, "reason": reason, "links": links, "linkers": linkers})
+        return
+    say(f"{explanation.url} is not tracked: {reason}")
+    if known is not None:
+        _show_linkers(known, is_paid=False)
+
+
+def _document(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -> dict[str, object]:
+    domain, known = explanation.domain, explanation.known
+    return {
+        "url": page.url,
+        "tracked": True,
+        "domain": domain.authority,
+        "at": known.at,
+        "next": explanation.next,
+        "waiting": known.waiting,
+        "refused_now": explanation.refused,
+        "belief": explanation.change_rate,
+        "prior_source": known.prior_source,
+        "worth": explanation.value,
+        "price": known.terms.price if known.terms and isinstance(known.terms.revisit, PricePolicy) else None,
+        "revisit": domain.settings.revisit,
+        "terms": known.terms and values_of(known.terms) | {"revisit": domain.settings.revisit},
+        "due_today": explanation.due,
+        "sources": known.sources,
+        "asked": _format_asking(page, known),
+        "trust": describe_trust(known.trust),
+        "rules": [describe_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
+        "page": values_of(page)
+        | {"rate_per_day": page.belief.rate_per_day, "rate_per_day_90": credible_interval(page.belief)},
+        "visits": known.visits,
+        "links": known.links,
+        "orphan": known.is_orphan,
+        "linkers": known.linkers,
+        "content": details.content,
+        "domain_waits": explanation.waits,
+        "list": details.source,
+        "dates": details.dates,
+    }
