@@ -7,8 +7,11 @@ from crawler.app.registration import not_registered, require_not_before_last_vis
 from crawler.app.status import page_wait
 from crawler.core.change import explain_blocks
 from crawler.core.domain import Domain
+from crawler.core.freshness import PricePolicy, credible_interval
 from crawler.core.http import Fetched, Scope, Url, authority_of, key_of
+from crawler.core.opic import Order  # noqa: F401  adapters take it from here
 from crawler.core.page_rules import PageRules
+from crawler.core.visit import State  # noqa: F401  the same
 from crawler.engine import DomainParser, ParserPool
 from crawler.format.explanation import (
     format_change_rate,
@@ -35,7 +38,8 @@ class UrlExplanation:
     refused: why it may not be fetched now; empty if it may.  next: when it is fetched next and why.
     change_rate: how often it changes.  waits: why its domain is not being fetched now.
     due: when it would be due at today's price.  fresh: the chance that the stored version is what the server has.
-    value: of a visit now, in importance x days.  rules: of the domain, with the scores of plugins.
+    value: of a visit now, in importance x days.  price: that it has to be worth; None under another policy.
+    rate_interval: changes a day, with a chance of 90%.  rules: of the domain, with the scores of plugins.
     """
 
     url: Url
@@ -52,6 +56,8 @@ class UrlExplanation:
     due: Due | None = None
     fresh: float | None = None
     value: float | None = None
+    price: float | None = None
+    rate_interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,8 @@ async def explain_page(db: Database, settings: Settings, domain: Domain, url: Ur
         due=today,
         fresh=chance_unchanged(known, page),
         value=value_now(known, page, rules),
+        price=known.terms.price if known.terms and isinstance(known.terms.revisit, PricePolicy) else None,
+        rate_interval=credible_interval(page.belief),
     )
 
 

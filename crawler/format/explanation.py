@@ -4,14 +4,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
-from crawler.core.freshness import REQUESTED, Wanted
+from crawler.core.change import diff_words, excerpt, with_marks
+from crawler.core.freshness import ELSEWHERE, REQUESTED, Terms, Wanted, credible_interval
 from crawler.core.http import Refusal, Scope, Url, parse_robots
 from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit import NEVER, State
 from crawler.format.reasons import RENDERING_WORDS, format_reason
 from crawler.format.values import format_count, format_instant, format_rate, format_share, format_span, format_when
-from crawler.planner.page_value import Bound, Due
-from crawler.store.report import Explanation, PageFacts, PriorLevel, PriorSource, Waiting
+from crawler.planner.page_value import Bound, Due, amount_factor
+from crawler.store.report import Edit, Explanation, PageFacts, PriorLevel, PriorSource, Waiting
 
 ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
 
@@ -259,3 +260,32 @@ def format_scripts(known: Explanation) -> str:
     if visit.added_words is None or visit.added_links is None:
         return said
     return f"{said}; they add {format_count(visit.added_words, 'word')} and {format_count(visit.added_links, 'link')}"
+
+
+def format_rate_estimate(page: PageFacts, source: PriorSource | None) -> str:
+    """Return what `format_change_rate` does, with the figures of the estimate and of the page's group."""
+    low, high = credible_interval(page.belief)
+    group = f"pages like {page.template}" if page.template != ELSEWHERE else "pages of the domain"
+    return (
+        f"{format_change_rate(page, source)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
+        f"with a chance of 90% between {format_rate(low)} and {format_rate(high)}\n"
+        f"{group} change {format_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
+    )
+
+
+def format_amount_factor(page: PageFacts, terms: Terms | None) -> str:
+    """Return what a page's changes count beside those of other pages; empty where they are not weighed."""
+    if terms is None or terms.amount is None or not page.version:
+        return ""
+    own = f"{format_count(page.changes, 'change')} of its own" if page.amounts.changes else "none of its own yet"
+    factor = amount_factor(page, terms)
+    return f"count {factor:.2g} times the mean page's, by how much of the text they change ({own})"
+
+
+BESIDE, MAX_CHARS = 40, 160  # characters kept beside a change, and of a change itself
+
+
+def format_edit(edit: Edit) -> str:
+    """Return the words of a block that a change replaced, with marks around them."""
+    runs = diff_words(edit.was or "", edit.now or "", part=edit.part)
+    return f"{edit.part.value}: {with_marks(excerpt(runs, beside=BESIDE, most=MAX_CHARS))}"

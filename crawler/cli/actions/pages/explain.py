@@ -4,39 +4,35 @@ from datetime import datetime
 
 from crawler.app.explain import (
     ComparedContent,
+    Database,
     Explanation,
+    Order,
     PageDetails,
     PageFacts,
+    State,
     UnknownUrl,
     UrlExplanation,
     explain_details,
     explain_url,
 )
+from crawler.app.maintenance import check_plugins
 from crawler.app.rules import describe_rule
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
-from crawler.core.change import diff_words, excerpt, with_marks
-from crawler.core.freshness import ELSEWHERE, PricePolicy, credible_interval
-from crawler.core.opic import Order
-from crawler.core.visit import State
+from crawler.format.explanation import format_amount_factor, format_edit, format_rate_estimate
 from crawler.format.lists import format_dates, format_list
 from crawler.format.reasons import format_reason
 from crawler.format.rules import format_rule
 from crawler.format.trust import describe_trust, format_conditional_request
-from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
+from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_when
 from crawler.json_lines import values_of
-from crawler.planner.page_value import amount_factor
-from crawler.plugins import load
 from crawler.settings import settings
-from crawler.store.database import Database
-from crawler.store.report import Edit
 
 NOT_FOUND = {404, 410}
 DECIDED = """SimHash and its Hamming distance say how much of the text a change changes, and so how soon to look again.
 Content-Length and Last-Modified decide before the body whether it is asked for, as far as they have proven honest."""
 MAX_EDITS = 3  # of the last change
-BESIDE, MAX_CHARS = 40, 160  # characters kept beside a change, and of a change itself
 
 SHOWN_DAYS = 0.5  # by which the site's activity is not as the calendar
 SHOWN_PAGES = 0.05  # that a change announces
@@ -50,7 +46,7 @@ PLAIN = frozenset(
 
 
 def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
-    load(settings().plugins)  # whatever is wrong with one is said before anything begins
+    check_plugins(settings())
 
     async def work(db: Database, _: Interrupts) -> tuple[UrlExplanation | UnknownUrl, PageDetails | None]:
         explanation = await explain_url(db, settings(), text, at=at)
@@ -88,12 +84,7 @@ def _format_edits(content: ComparedContent | None) -> str:
     blocks = content.last_change.blocks
     more = len(blocks) - MAX_EDITS
     ending = f"\nand {format_count(more, 'block')} more: recrawl diff {content.last_change.url}" if more > 0 else ""
-    return "\n".join(map(_format_edit, blocks[:MAX_EDITS])) + ending
-
-
-def _format_edit(edit: Edit) -> str:
-    runs = diff_words(edit.was or "", edit.now or "", part=edit.part)
-    return f"{edit.part.value}: {with_marks(excerpt(runs, beside=BESIDE, most=MAX_CHARS))}"
+    return "\n".join(map(format_edit, blocks[:MAX_EDITS])) + ending
 
 
 def _format_asking(page: PageFacts, known: Explanation) -> str:
@@ -138,7 +129,7 @@ def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -
         ("Next", explanation.next),
         ("Its domain", explanation.waits),
         ("Schedule", f"shared by {format_count(page.riders, 'page')} with the same text" if page.riders else ""),
-        ("Belief", _format_rates(explanation, page)),
+        ("Belief", format_rate_estimate(page, known.prior_source)),
         ("Fresh", _format_freshness(explanation, page)),
         ("Signals", explanation.signals),
         ("Site activity", _format_activity(page)),
@@ -146,7 +137,7 @@ def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -
         ("Rules", "\n".join(format_rule(rule) for rule in explanation.domain.settings.rules if rule.matches(page.url))),
         ("Importance", _format_importance(explanation, page)),
         ("Announces", _format_announced(page)),
-        ("Changes", _format_amounts(page, known)),
+        ("Changes", format_amount_factor(page, known.terms)),
         ("Cash", _format_cash(page)),
         ("Favoured", f"paid {ordering.favour_by:g} times by the reserve" if page.favoured else ""),
         ("Rank", f"{page.rank} in the order {ordering.order}" if page.state is State.NEW else ""),
@@ -213,16 +204,6 @@ def _format_links(known: Explanation) -> str:
     return f"{format_count(known.links, 'page')} {'links' if known.links == 1 else 'link'} to it"
 
 
-def _format_rates(explanation: UrlExplanation, page: PageFacts) -> str:
-    low, high = credible_interval(page.belief)
-    group = f"pages like {page.template}" if page.template != ELSEWHERE else "pages of the domain"
-    return (
-        f"{explanation.change_rate} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
-        f"with a chance of 90% between {format_rate(low)} and {format_rate(high)}\n"
-        f"{group} change {format_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
-    )
-
-
 def _format_value(explanation: UrlExplanation) -> str:
     if explanation.value is None or explanation.known.terms is None:
         return ""
@@ -251,16 +232,6 @@ def _format_importance(explanation: UrlExplanation, page: PageFacts) -> str:
     factors += [f"a plugin's score of {score:g}"] if score != 1 else []
     weighed = f"; with {' and '.join(factors)}, {page.importance * weight * score:.3g}" if factors else ""
     return f"{page.importance:.3g} times the domain's mean page{parts}{weighed}"
-
-
-def _format_amounts(page: PageFacts, known: Explanation) -> str:
-    """Return what its changes count beside those of other pages; empty where they are not weighed, or are as usual."""
-    terms = known.terms
-    if terms is None or terms.amount is None or not page.version:
-        return ""
-    own = f"{format_count(page.changes, 'change')} of its own" if page.amounts.changes else "none of its own yet"
-    factor = amount_factor(page, terms)
-    return f"count {factor:.2g} times the mean page's, by how much of the text they change ({own})"
 
 
 def _format_cash(page: PageFacts) -> str:
@@ -316,7 +287,7 @@ def _document(explanation: UrlExplanation, page: PageFacts, details: PageDetails
         "belief": explanation.change_rate,
         "prior_source": known.prior_source,
         "worth": explanation.value,
-        "price": known.terms.price if known.terms and isinstance(known.terms.revisit, PricePolicy) else None,
+        "price": explanation.price,
         "revisit": domain.settings.revisit,
         "terms": known.terms and values_of(known.terms) | {"revisit": domain.settings.revisit},
         "due_today": explanation.due,
@@ -325,7 +296,7 @@ def _document(explanation: UrlExplanation, page: PageFacts, details: PageDetails
         "trust": describe_trust(known.trust),
         "rules": [describe_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
         "page": values_of(page)
-        | {"rate_per_day": page.belief.rate_per_day, "rate_per_day_90": credible_interval(page.belief)},
+        | {"rate_per_day": page.belief.rate_per_day, "rate_per_day_90": explanation.rate_interval},
         "visits": known.visits,
         "links": known.links,
         "orphan": known.is_orphan,

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
+from crawler.app.maintenance import check_plugins
 from crawler.app.pages import BlockDiff, BlockStatus, Hunk, PageDiff, VersionContent, WantedVersion, compare_versions
 from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
@@ -13,7 +14,6 @@ from crawler.cli.session import with_database
 from crawler.core.http import authority_of
 from crawler.core.page import BlockKind
 from crawler.format.values import format_count, format_when
-from crawler.plugins import load
 from crawler.settings import settings
 
 SIGNS = {
@@ -29,7 +29,7 @@ INDENT = 2
 
 def page_diff(text: str, *, before: WantedVersion, after: WantedVersion, context: int, as_json: bool) -> int:
     now = datetime.now(UTC)
-    load(settings().plugins)  # whatever is wrong with one is said before anything begins
+    check_plugins(settings())
     found = with_database(
         lambda db, _: compare_versions(db, settings(), text, before=before, after=after, context=context, now=now)
     )

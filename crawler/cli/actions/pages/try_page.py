@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.app import try_page as app
+from crawler.app.maintenance import check_plugins
 from crawler.app.try_page import Difference, ExplainedBlock, TryResult, TryWay, Why
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, print_json, printable, say, show, show_facts
@@ -15,7 +16,6 @@ from crawler.core.rendering import RenderChoice
 from crawler.errors import BadInput
 from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant
-from crawler.plugins import load
 from crawler.settings import settings
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MOST_SHOWN = 400  # characters of a piece
 
 def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
     """screenshot: where the picture goes."""
-    load(settings().plugins)  # whatever is wrong with one is said before anything begins
+    check_plugins(settings())
     seen = with_database(lambda db, _: app.try_url(db, settings(), text, how=how, at=at))
     if screenshot is not None:
         _save(screenshot, seen)
