@@ -4,10 +4,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import domain_named, require_not_before_last_visit, scope_of, url_of
-from crawler.core.change import BlockDiff, BlockStatus, Hunk, PageDiff  # noqa: F401  adapters take them from here
+from crawler.core.change import (  # noqa: F401  adapters take these from here
+    BlockDiff,
+    BlockStatus,
+    Hunk,
+    PageDiff,
+    RunKind,
+    WordRun,
+    diff_words,
+    excerpt,
+    with_marks,
+)
 from crawler.core.domain import Domain
 from crawler.core.http import Url, authority_of, key_of
-from crawler.core.visit import CountedAs
+from crawler.core.opic import Order  # noqa: F401  the same
+from crawler.core.page import BlockKind  # noqa: F401  the same
+from crawler.core.visit import CountedAs, State  # noqa: F401  the same
 from crawler.engine import ParserPool, diff_versions
 from crawler.errors import BadInput, CrawlerError
 from crawler.format.values import format_when
@@ -15,7 +27,16 @@ from crawler.plugins import load
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.report import Alike, ChangeFilter, Near, PageLine, PageVersion, PastPage, VersionContent
+from crawler.store.report import (  # noqa: F401  the same
+    Alike,
+    ChangeFilter,
+    Edit,
+    Near,
+    PageLine,
+    PageVersion,
+    PastPage,
+    VersionContent,
+)
 from crawler.times import format_instant
 
 WantedVersion = int | timedelta | datetime | None  # a number, the one of so long ago or of an instant; None: the newest
@@ -84,8 +105,9 @@ async def find_version(db: Database, text: str, wanted: WantedVersion, *, now: d
 
 @dataclass(frozen=True, slots=True)
 class VersionDiff:
-    """Two versions of a page and what differs between them."""
+    """Two versions of a page of a domain and what differs between them."""
 
+    domain: Domain
     before: VersionContent
     after: VersionContent
     diff: PageDiff
@@ -115,7 +137,9 @@ async def compare_versions(
         )
     old = await version_named(db, domain, url, new.version.number - 1 if before is None else before, now=now)
     async with ParserPool(1, few=2, plugins=load(settings.plugins)) as readers:
-        return VersionDiff(old, new, await diff_versions(db, domain, old, new, readers=readers, context=context))
+        return VersionDiff(
+            domain, old, new, await diff_versions(db, domain, old, new, readers=readers, context=context)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +191,7 @@ async def _compare(
         before, after = after, before
     if not (before.version.is_kept and after.version.is_kept):  # thinned out: there is nothing to compare
         return None
-    return VersionDiff(before, after, await diff_versions(db, domain, before, after, readers=readers))
+    return VersionDiff(domain, before, after, await diff_versions(db, domain, before, after, readers=readers))
 
 
 @dataclass(frozen=True, slots=True)

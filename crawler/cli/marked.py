@@ -6,8 +6,8 @@ from dataclasses import replace
 from rich.padding import Padding
 from rich.text import Text
 
+from crawler.app.pages import RunKind, WordRun, with_marks
 from crawler.cli.output import out, printable
-from crawler.core.change import RunKind, WordRun, with_marks
 
 STYLES = {RunKind.KEPT: "", RunKind.OLD: "red strike", RunKind.NEW: "bold green"}
 

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from crawler.core.change import PageDiff, RunKind, WordRun, diff_words, excerpt
+from crawler.app.pages import Edit, PageDiff, RunKind, WordRun, diff_words, excerpt
 from crawler.server.ui.shown import harmless
-from crawler.store.report import Edit
 
 BESIDE = 120  # characters on each side of a change in a list
 MOST = 600  # characters of a run that went or came, there

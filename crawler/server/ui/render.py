@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crawler.app.overview import WINDOW, DomainFacts, HomeFacts, UncountedCard
-from crawler.app.try_page import TryResult, list_blocks, list_differences
-from crawler.core.change import BlockStatus, Why
-from crawler.core.domain import Domain
+from crawler.app.pages import BlockStatus
+from crawler.app.try_page import Domain, TryResult, Why, list_blocks, list_differences
 from crawler.format.reasons import NO_NEWS_WORDS
 from crawler.server.ui import diffs
 from crawler.server.ui.changes import NAMES, SPANS, ChangeFacts

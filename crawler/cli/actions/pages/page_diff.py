@@ -6,13 +6,20 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from crawler.app.maintenance import check_plugins
-from crawler.app.pages import BlockDiff, BlockStatus, Hunk, PageDiff, VersionContent, WantedVersion, compare_versions
+from crawler.app.pages import (
+    BlockDiff,
+    BlockKind,
+    BlockStatus,
+    Hunk,
+    PageDiff,
+    VersionContent,
+    WantedVersion,
+    compare_versions,
+)
 from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import with_database
-from crawler.core.http import authority_of
-from crawler.core.page import BlockKind
 from crawler.format.values import format_count, format_when
 from crawler.settings import settings
 
@@ -40,7 +47,7 @@ def page_diff(text: str, *, before: WantedVersion, after: WantedVersion, context
         _show(found.before, new, found.diff, now=now)
         remark(
             f"Next: recrawl versions {new.url}; recrawl show {new.url} --version {new.version.number}; to hear no more "
-            f"of a piece: recrawl rules add {authority_of(new.url)} / --ignore-text 'WORDS' (or --ignore SELECTOR)"
+            f"of a piece: recrawl rules add {found.domain.authority} / --ignore-text 'WORDS' (or --ignore SELECTOR)"
         )
     return DONE
 

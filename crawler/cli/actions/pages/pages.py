@@ -2,12 +2,11 @@
 
 from datetime import UTC, datetime
 
-from crawler.app.pages import FAILED, Domain, PageLine, PastPage, list_pages
+from crawler.app.pages import FAILED, Domain, Order, PageLine, PastPage, list_pages
 from crawler.cli.exits import DONE
 from crawler.cli.marked import say_heading
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import with_database
-from crawler.core.opic import Order
 from crawler.format.reasons import format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 

@@ -5,18 +5,11 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from crawler.app.pages import (
-    PageVersion,
-    VersionContent,
-    WantedVersion,
-    find_version,
-    list_versions,
-)
+from crawler.app.pages import PageVersion, State, VersionContent, WantedVersion, find_version, list_versions
 from crawler.cli.exits import DONE
 from crawler.cli.marked import say_beneath, say_heading
 from crawler.cli.output import out, print_json, printable, remark, say, show, show_facts
 from crawler.cli.session import with_database
-from crawler.core.visit import State
 from crawler.errors import CrawlerError
 from crawler.format.kinds import KIND_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
