@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import domain_named, require_not_before_last_visit, scope_of, url_of
 from crawler.core.change import (  # noqa: F401  adapters take these from here
+    LEAST_TEXT_BYTES,
     BlockDiff,
     BlockStatus,
     Hunk,
@@ -16,7 +17,7 @@ from crawler.core.change import (  # noqa: F401  adapters take these from here
     with_marks,
 )
 from crawler.core.domain import Domain
-from crawler.core.http import Url, authority_of, key_of
+from crawler.core.http import Url, authority_of, key_of, path_and_query  # noqa: F401  the same
 from crawler.core.opic import Order  # noqa: F401  the same
 from crawler.core.page import BlockKind  # noqa: F401  the same
 from crawler.core.visit import CountedAs, State  # noqa: F401  the same

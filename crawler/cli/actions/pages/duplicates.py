@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 
-from crawler.app.pages import Alike, Near, Url, find_duplicates, find_duplicates_of
+from crawler.app.pages import (
+    LEAST_TEXT_BYTES,
+    Alike,
+    Near,
+    Url,
+    find_duplicates,
+    find_duplicates_of,
+    path_and_query,
+)
 from crawler.app.registration import url_of
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, say, show
 from crawler.cli.session import with_database
-from crawler.core.change import LEAST_TEXT_BYTES
-from crawler.core.http import path_and_query
 from crawler.format.values import format_count
 
 SHOWN = 5  # pages of a group, for people

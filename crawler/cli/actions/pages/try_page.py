@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING
 
 from crawler.app import try_page as app
 from crawler.app.maintenance import check_plugins
-from crawler.app.try_page import Difference, ExplainedBlock, TryResult, TryWay, Why
+from crawler.app.try_page import (
+    Change,
+    Difference,
+    ExplainedBlock,
+    Fetched,
+    RenderChoice,
+    TryResult,
+    TryWay,
+    Unreached,
+    Why,
+)
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, print_json, printable, say, show, show_facts
 from crawler.cli.session import with_database
-from crawler.core.change import Change
-from crawler.core.http import Fetched, Unreached
-from crawler.core.rendering import RenderChoice
 from crawler.errors import BadInput
 from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant
