@@ -35,7 +35,7 @@ WORDS: dict[str, str] = {
     Reason.TLS: "no trustworthy encryption",
     Reason.DEADLINE: "no answer in time",
     Reason.TOO_LARGE: "larger than is read",
-    Reason.GARBAGE: "an answer that is not HTTP_PREFIX",
+    Reason.GARBAGE: "an answer that is not HTTP",
     Reason.ADDRESS: "an address that may not be asked",
     Reason.ROBOTS: "robots.txt forbids it",
     Reason.LEASE: "cut short by the end of its lease",

@@ -57,7 +57,7 @@ def _say_idle(result: CrawlResult) -> None:
 
 
 def named_pages(stats: CrawlStats) -> list[str]:
-    """The pages that people want to hear of, under what was found of them; first looks are only format_count."""
+    """The pages that people want to hear of, under what was found of them; first looks are only counted."""
     lines = []
     for change, heading in HEADINGS.items():
         pages = stats.pages[change][:MOST_NAMED]

@@ -53,7 +53,7 @@ def _show(plan: CrawlPreview, *, at: datetime) -> None:
             ("Due pages", f"{load.due} ({load.conditional} of them with validators)" if load.due else "0"),
             ("Bytes at most", format_bytes(plan.most_bytes)),
             ("Time at least", format_span(plan.least_time) if plan.least_time else ""),
-            ("Inbox", f"{load.inbox_rows} not applied yet: format_count, not listed" if load.inbox_rows else ""),
+            ("Inbox", f"{load.inbox_rows} not applied yet: counted, not listed" if load.inbox_rows else ""),
             ("Next due", format_instant(plan.status.wake_at) if not plan.requests and plan.status.wake_at else ""),
         ]
     )

@@ -130,7 +130,7 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
     return [
         ("Domain", found.domain + (" (paused)" if found.paused else "")),
         ("At", format_instant(found.at)),
-        ("Pages format_count", _shown_counting(found)),
+        ("Pages counted", _shown_counting(found)),
         ("TLS", format_setting("insecure_tls", found.insecure_tls)),
         ("Fresh, by importance", format_share(found.freshness)),
         ("Fresh, all pages alike", format_share(found.freshness_plain)),
@@ -191,7 +191,7 @@ def _of_day(found: DomainReport) -> str:
 
 
 def _shown_counting(found: DomainReport) -> str:
-    """When pages and freshness were format_count, where that was not just now."""
+    """When pages and freshness were counted, where that was not just now."""
     return format_when(found.counted_at, now=found.at) if found.at - found.counted_at > COUNTED_NOW else ""
 
 
