@@ -1,7 +1,7 @@
 """Domains as their users register and change them. Nothing here touches a page: that is the lease holder's."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -226,31 +226,17 @@ async def every(db: Database) -> list[Listed]:
             f"""
             SELECT {COLUMNS}, s.wake_at, s.resume_at, s.last_visit_at, coalesce(l.importance, d.weight) AS importance,
                    CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder,
-                   n.pages_new, n.pages_known, n.pages_gone, n.dead_links, n.pages_moved, n.pages_refused,
-                   n.pages_withheld
+                   n.pages_new AS new, n.pages_known AS known, n.pages_gone AS gone, n.dead_links,
+                   n.pages_moved AS moved, n.pages_refused AS refused, n.pages_withheld AS withheld
               FROM domain d
               JOIN domain_state s ON s.domain_id = d.id
               LEFT JOIN domain_plan l ON l.domain_id = d.id
               JOIN domain_counts n ON n.domain_id = d.id
              ORDER BY d.authority"""  # noqa: S608  only our own column list is put in
         )
+        names = [each.name for each in fields(Listed) if each.name != "domain"]
         return [
-            Listed(
-                domain=domain_from(row),
-                new=row["pages_new"],
-                known=row["pages_known"],
-                gone=row["pages_gone"],
-                dead_links=row["dead_links"],
-                moved=row["pages_moved"],
-                refused=row["pages_refused"],
-                withheld=row["pages_withheld"],
-                wake_at=row["wake_at"],
-                resume_at=row["resume_at"],
-                last_visit_at=row["last_visit_at"],
-                holder=row["holder"],
-                importance=row["importance"],
-            )
-            for row in await cursor.fetchall()
+            Listed(domain=domain_from(row), **{name: row[name] for name in names}) for row in await cursor.fetchall()
         ]
 
 

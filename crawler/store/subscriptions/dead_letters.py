@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from psycopg.rows import class_row
+
 from crawler.store.database import Database
 from crawler.store.subscriptions.subscriptions import be_mended
 
 MOST_LISTED = 200  # letters at a time: one may hold 500 changes
 DEAD = """
-    SELECT m.id, m.subscription_id, s.target, m.made_at, m.tries, m.last_error,
+    SELECT m.id, m.subscription_id, s.target, m.made_at, m.tries, m.last_error AS error,
            (SELECT coalesce(array_agg(n.content - 'blocks' ORDER BY n.position), '{}')
-              FROM notice n WHERE n.message_id = m.id)
+              FROM notice n WHERE n.message_id = m.id) AS changes
       FROM message m JOIN subscription s ON s.id = m.subscription_id
      WHERE m.state = 'dead' AND (%(number)s::bigint IS NULL OR m.subscription_id = %(number)s)
      ORDER BY m.id LIMIT %(most)s
@@ -35,25 +37,13 @@ class DeadLetter:
     made_at: datetime
     tries: int
     error: str
-    changes: tuple[dict[str, Any], ...] = field(repr=False)
+    changes: list[dict[str, Any]] = field(repr=False)
 
 
 async def dead_letters(db: Database, number: int | None = None, *, most: int = MOST_LISTED) -> list[DeadLetter]:
     """The dead letters of a subscription, or of all, the oldest first."""
-    async with db.transaction() as connection:
-        rows = await (await connection.execute(DEAD, {"number": number, "most": most})).fetchall()
-    return [
-        DeadLetter(
-            id=row[0],
-            subscription_id=row[1],
-            target=row[2],
-            made_at=row[3],
-            tries=row[4],
-            error=row[5],
-            changes=tuple(row[6]),
-        )
-        for row in rows
-    ]
+    async with db.transaction() as connection, connection.cursor(row_factory=class_row(DeadLetter)) as cursor:
+        return await (await cursor.execute(DEAD, {"number": number, "most": most})).fetchall()
 
 
 async def redeliver(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:

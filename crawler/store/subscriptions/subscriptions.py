@@ -1,7 +1,7 @@
 """Subscriptions as their users make them, and how each is doing."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -15,14 +15,6 @@ from crawler.store.report import EventKind
 
 MOST_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
 
-INSERT = """
-    INSERT INTO subscription (target, secret, seal, allow_private, domain_id, pattern, kinds, place, condition,
-                              condition_text, bound, digest, quiet, zone, made_at, position)
-    VALUES (%(target)s, %(secret)s, %(seal)s, %(allow_private)s, %(domain_id)s, %(pattern)s, %(kinds)s, %(place)s,
-            %(condition)s, %(condition_text)s, %(bound)s, %(digest)s, %(quiet)s, %(zone)s, %(at)s,
-            (SELECT coalesce(max(position), 0) FROM feed))
- RETURNING id
-"""
 SELECT = """
     SELECT s.*, d.authority AS domain,
            (SELECT count(*) FROM notice n LEFT JOIN message m ON m.id = n.message_id
@@ -120,28 +112,30 @@ class Subscription:
     most_bytes: int
 
 
+# The columns of table subscription that hold a value as it is; kinds and a condition have columns of their own form.
+WISH_COLUMNS = [each.name for each in fields(SubscriptionWish) if each.name not in {"kinds", "condition"}]
+STANDING_COLUMNS = [each.name for each in fields(Subscription) if each.name not in {"wish", "domain"}]
+WRITTEN = [*WISH_COLUMNS, "kinds", "condition", "condition_text", "bound"]
+INSERT = f"""
+    INSERT INTO subscription ({", ".join(WRITTEN)}, made_at, position)
+    VALUES ({", ".join(f"%({name})s" for name in WRITTEN)}, %(at)s, (SELECT coalesce(max(position), 0) FROM feed))
+ RETURNING id
+"""  # noqa: S608  only our own columns are put in
+
+
 async def add(db: Database, wish: SubscriptionWish, *, at: datetime) -> Subscription:
     """A new subscription, to all that comes into the feed from now on."""
     condition = wish.condition
-    values = {
-        "target": clean(wish.target),
-        "secret": clean(wish.secret),
-        "seal": wish.seal,
-        "allow_private": wish.allow_private,
-        "domain_id": wish.domain_id,
-        "pattern": clean(wish.pattern),
+    said = {name: getattr(wish, name) for name in WISH_COLUMNS}
+    values = {name: clean(value) if isinstance(value, str) else value for name, value in said.items()} | {
         "kinds": sorted(kind.value for kind in wish.kinds),
-        "place": clean(wish.place),
         "condition": condition.kind.value if condition is not None else "",
         "condition_text": clean(condition.text) if condition is not None else "",
         "bound": condition.bound if condition is not None and condition.kind.is_of_number else None,
-        "digest": wish.digest,
-        "quiet": wish.quiet,
-        "zone": wish.zone,
         "at": at,
     }
     async with db.transaction() as connection:
-        row = await (await connection.execute(INSERT, values)).fetchone()
+        row = await (await connection.execute(INSERT.encode(), values)).fetchone()
         assert row is not None
         (made,) = await _found(connection, f"{SELECT} WHERE s.id = %(id)s", {"id": row[0]})
     return made
@@ -213,13 +207,10 @@ def _subscription(row: dict[str, Any]) -> Subscription:
     wish = SubscriptionWish(
         kinds=frozenset(map(EventKind, row["kinds"])),
         condition=condition,
-        **{name: row[name] for name in ("target", "secret", "seal", "allow_private", "domain_id", "pattern", "place")},
-        **{name: row[name] for name in ("digest", "quiet", "zone")},
+        **{name: row[name] for name in WISH_COLUMNS},
     )
-    names = ("id", "made_at", "position", "failures", "failing_since", "resume_at", "last_error", "delivered")
     return Subscription(
         wish=wish,
         domain=Authority(row["domain"]) if row["domain"] is not None else None,
-        **{name: row[name] for name in (*names, "delivered_at", "waiting", "dead", "paused_at", "pause_position")},
-        most_bytes=row["most_bytes"],
+        **{name: row[name] for name in STANDING_COLUMNS},
     )
