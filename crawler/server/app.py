@@ -26,6 +26,7 @@ from crawler.app.overview import (
     summarize_domain,
 )
 from crawler.app.pages import VersionsQuery
+from crawler.app.pieces import find_pieces
 from crawler.app.registration import domain_named, url_of
 from crawler.app.try_page import TryWay, try_url_of
 from crawler.clock import Clock
@@ -45,7 +46,6 @@ from crawler.server.ui.changes import ChangesAsked, change_facts, newest
 from crawler.server.ui.feed import feed_document
 from crawler.server.ui.links import SERVED
 from crawler.server.ui.page import url_facts
-from crawler.server.ui.pieces import piece_facts
 from crawler.server.ui.render import (
     Notice,
     Viewer,
@@ -283,7 +283,7 @@ def _pieces(server: PageServer) -> Page:
         url = _url(request.query_params.get("url", ""))
         domain = await _named(server, url)
         asked = actions.piece_asked(dict(request.query_params))
-        facts = await piece_facts(server.db, domain, url, asked, readers=server.readers)
+        facts = await find_pieces(server.db, domain, url, asked, readers=server.readers)
         if facts is None:
             raise BadInput(f"no text of {url} is kept yet: crawl it first")
         return _html(pieces_page(facts, links=SERVED, reader=server.reader(request)))

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
+from crawler.format.texts import harmless
 from crawler.server.ui.links import outside
-from crawler.server.ui.shown import harmless
 from tests.commands import Answer, Recrawl, Site
 from tests.server.conftest import Visitor
 

@@ -9,6 +9,7 @@ from typing import Any
 from crawler.app import domains, rules
 from crawler.app.database import Database
 from crawler.app.domains import Domain
+from crawler.app.pieces import PickWay, PieceAsked, rule_of_pick
 from crawler.app.refresh import Url, start_recrawl
 from crawler.app.refresh import refresh as refresh_pages
 from crawler.app.settings import BY_NAME, Kind, Setting, SettingsPatch, option_name, parse_field
@@ -17,7 +18,6 @@ from crawler.errors import BadInput, StackFailed
 from crawler.format.rules import format_rule
 from crawler.format.settings import format_changed_settings
 from crawler.format.values import format_count
-from crawler.server.ui.pieces import PickWay, PieceAsked, rule_of
 from crawler.settings import settings
 
 # The settings that have fields of their own, by their names; all others are set one by one.
@@ -108,7 +108,7 @@ async def refresh(db: Database, domain: Domain, prefix: str) -> Outcome:
 
 async def make_rule(db: Database, domain: Domain, asked: PieceAsked, *, at: datetime) -> Outcome:
     """Make the rule of a pick. Raises BadInput."""
-    made = rule_of(domain.settings.rules, asked)
+    made = rule_of_pick(domain.settings.rules, asked)
     return Outcome(f"From now on: {format_rule(made)}.", await rules.add_rule(db, domain, made, at=at))
 
 

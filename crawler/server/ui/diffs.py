@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from crawler.app.pages import Edit, PageDiff, RunKind, WordRun, diff_words, excerpt
-from crawler.server.ui.shown import harmless
+from crawler.format.texts import harmless
 
 BESIDE = 120  # characters on each side of a change in a list
 MOST = 600  # characters of a run that went or came, there

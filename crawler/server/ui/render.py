@@ -6,6 +6,7 @@ from datetime import datetime
 
 from crawler.app.overview import WINDOW, DomainFacts, HomeFacts, UncountedCard
 from crawler.app.pages import BlockStatus
+from crawler.app.pieces import PickWay, PieceFacts
 from crawler.app.try_page import Domain, TryResult, Why, list_blocks, list_differences
 from crawler.format.reasons import NO_NEWS_WORDS
 from crawler.server.ui import diffs
@@ -22,7 +23,6 @@ from crawler.server.ui.domain import (
 from crawler.server.ui.home import freshness_plot
 from crawler.server.ui.links import Addresses
 from crawler.server.ui.page import UrlFacts
-from crawler.server.ui.pieces import PickWay, PieceFacts
 from crawler.server.ui.shown import rendered, style
 from crawler.store.report import EventKind, FeedItem
 

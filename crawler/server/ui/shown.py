@@ -15,6 +15,7 @@ from crawler.core.change import Change, ExplainedBlock
 from crawler.core.http import Url, path_and_query
 from crawler.core.visit import NEVER
 from crawler.format.reasons import HTTP_PREFIX, format_reason
+from crawler.format.texts import harmless
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span
 from crawler.server.ui.links import outside
 from crawler.server.ui.plots import NARROW, drawn
@@ -22,18 +23,6 @@ from crawler.store.report import PageLine
 from crawler.times import format_instant
 
 STYLE = Path(__file__).with_name("static") / "style.css"
-LONGEST_TEXT = 20_000  # characters of a stranger's text on a page
-# What would turn the words around it (Unicode 15, 3.4): a text that looks like another one.
-REPLACED = "\ufffd"
-STEERING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
-
-
-def harmless(text: object) -> str:
-    """A stranger's text without what steers the reader: control characters, and those that turn the direction."""
-    return "".join(
-        REPLACED if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 or ord(c) in STEERING else c
-        for c in str(text)[:LONGEST_TEXT]
-    )
 
 
 def apart(at: datetime, now: datetime) -> str:

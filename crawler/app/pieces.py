@@ -14,7 +14,7 @@ from crawler.core.page import WHOLE, View, selector_of, together
 from crawler.core.page_rules import PageRule, PageRules
 from crawler.engine import DomainParser, ParserPool
 from crawler.errors import BadInput
-from crawler.server.ui.shown import REPLACED, harmless
+from crawler.format.texts import REPLACED, harmless
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.learned import mask_of
@@ -73,7 +73,7 @@ class PieceFacts:
         return f"{path_and_query(self.url)}$"
 
 
-async def piece_facts(
+async def find_pieces(
     db: Database, domain: Domain, url: Url, asked: PieceAsked, *, readers: ParserPool
 ) -> PieceFacts | None:
     """The pieces of a page's last version; None where no body of it is kept."""
@@ -89,14 +89,14 @@ async def piece_facts(
     if not said:
         return replace(facts, why_not="this piece has no place of its own: ignore its text instead")
     try:
-        made = rule_of(rules, replace(asked, said=said))
+        made = rule_of_pick(rules, replace(asked, said=said))
     except BadInput as error:
         return replace(facts, said=said, why_not=str(error))
     preview = await _pieces(db, domain, content, with_rule(rules, made), readers=readers)
     return replace(facts, said=said, preview=tuple(preview))
 
 
-def rule_of(rules: Sequence[PageRule], asked: PieceAsked) -> PageRule:
+def rule_of_pick(rules: Sequence[PageRule], asked: PieceAsked) -> PageRule:
     """The rule of the pick's pattern with what is ignored or watched more. Raises BadInput."""
     before = next((rule for rule in rules if rule.pattern == asked.pattern), None)
 
