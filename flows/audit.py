@@ -1,19 +1,17 @@
 """audit: whether the reported freshness is true."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 from prefect.runtime import flow_run
 
-from crawler.app.registration import domain_named
-from crawler.core.freshness import Agreement
-from crawler.planner import DomainAudit, audit_domains, findings
-from crawler.runtime.stack import crawl_database
+from crawler.app.database import open_database_of
+from crawler.app.plans import Agreement, DomainAudit, findings
+from crawler.app.plans import audit as audit_domains
+from crawler.format.reports import format_agreement, markdown_table
 from crawler.settings import settings
-from crawler.store.database import open_database
 from flows.ending import says_why
 from flows.lease import if_heard
 from flows.shift import instant
@@ -21,6 +19,10 @@ from flows.shift import instant
 CALIBRATION_OFF = "recrawl.calibration.off"  # of audits: the reported freshness is not true
 CHANCES_OFF = "recrawl.chances.off"  # of all other looks: pages change more often, or less, than is believed
 SHOWN = 100  # domains in the artifact, those that are off first
+COLUMNS = (
+    *("domain", "drawn now", "audits of 30 days", "expected fresh", "found fresh"),
+    *("other looks", "expected", "found"),
+)
 
 
 def _name() -> str:
@@ -38,10 +40,8 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
-    with crawl_database(settings()) as url:
-        async with open_database(url) as db:
-            only = await domain_named(db, domain) if domain else None
-            found = await audit_domains(db, at=instant(at) or datetime.now(UTC), only=only)
+    async with open_database_of(settings()) as db:
+        found = await audit_domains(db, domain or None, at=instant(at))
     for off in findings(found):
         get_run_logger().warning("%s", off.sentence)
         emit_event(
@@ -64,33 +64,24 @@ def figures(agreement: Agreement) -> dict[str, float | None]:
 
 
 def markdown(found: Sequence[DomainAudit]) -> str:
-    """The findings as Markdown, for a person."""
-    lines = [
-        "| domain | drawn now | audits of 30 days | expected fresh | found fresh | other looks | expected | found |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    rows = sorted(found, key=lambda each: (not is_off(each), each.domain.authority))
-    lines += [
-        f"| {each.domain.authority} | {each.drawn} | {cells(each.found.audits)} | {cells(each.found.scheduled)} |"
-        for each in rows[:SHOWN]
-    ]
+    """The findings as Markdown, for a person; domains that are off come first."""
+    rows = sorted(
+        found, key=lambda each: (not (each.found.audits.is_off or each.found.scheduled.is_off), each.domain.authority)
+    )
+    lines = markdown_table(
+        COLUMNS,
+        [
+            (
+                each.domain.authority,
+                str(each.drawn),
+                *format_agreement(each.found.audits),
+                *format_agreement(each.found.scheduled),
+            )
+            for each in rows[:SHOWN]
+        ],
+    )
     off = findings(found)
     lines += [f"\n{each.sentence}." for each in off]
     if not off:
         lines.append("\nNo report of freshness and no chance of change is off by more than chance explains.")
     return "\n".join(lines)
-
-
-def is_off(each: DomainAudit) -> bool:
-    """Whether something that is reported of the domain is."""
-    return each.found.audits.is_off or each.found.scheduled.is_off
-
-
-def cells(agreement: Agreement) -> str:
-    """Looks, and what was expected and found of them."""
-    return f"{agreement.looks:,} | {share(agreement.expected_fresh)} | {share(agreement.found_fresh)}"
-
-
-def share(part: float | None) -> str:
-    """A share as a percentage."""
-    return "-" if part is None else f"{100 * part:.1f} %"

@@ -5,13 +5,13 @@ from datetime import timedelta
 from prefect import State, flow
 from prefect.states import Completed
 
-from crawler.app.notifications import count_failing
-from crawler.runtime.stack import crawl_database
+from crawler.app.database import open_database_of
+from crawler.app.notifications import count_failing, deliver_due
+from crawler.clock import Clock
 from crawler.settings import settings
-from crawler.store.database import open_database
 from flows.ending import says_why
 from flows.shift import instant
-from flows.telling import tell, told_sentence, untold_sentences
+from flows.telling import show_told, told_sentence, untold_sentences
 
 NOT_ALL_TOLD = "NotAllTold"  # what automations may wait for: prefect.flow-run.NotAllTold
 WITHIN = timedelta(minutes=4)  # the next run comes after five, and goes on with what a slow target has left
@@ -30,10 +30,10 @@ async def notify(at: str = "") -> State[dict[str, int]]:
 
     """
     chosen = settings()
-    with crawl_database(chosen) as url:
-        async with open_database(url) as db:
-            done = await tell(db, chosen, at=instant(at), within=WITHIN)
-            waiting = await count_failing(db)
+    async with open_database_of(chosen) as db:
+        done = await deliver_due(db, chosen, clock=Clock.at(instant(at)), within=WITHIN)
+        await show_told(done)
+        waiting = await count_failing(db)
     counts = {"changes": done.changes, "messages": done.messages, "failed": len(done.untold)}
     if done.untold:
         return Completed(name=NOT_ALL_TOLD, message=" ".join(untold_sentences(done)), data=counts)

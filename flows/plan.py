@@ -1,21 +1,18 @@
 """plan: what all domains together say about each."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 
+from crawler.app.database import open_database_of
+from crawler.app.plans import HourlyPlan, Planned, plan_hourly
 from crawler.app.registration import domain_named
-from crawler.core.domain import Domain
+from crawler.format.reports import format_plan, markdown_table
 from crawler.format.values import format_bytes
-from crawler.planner import Planned, TrafficFinding, plan_domains, traffic_findings
-from crawler.prune import keep_quota
-from crawler.runtime.stack import crawl_database
 from crawler.settings import settings
-from crawler.store import record, report
-from crawler.store.database import Database, open_database
 from flows.choices import tell_forms
 from flows.ending import says_why
 from flows.lease import if_heard
@@ -23,8 +20,6 @@ from flows.shift import instant
 
 FRESHNESS_BELOW = "recrawl.freshness.below"
 TRAFFIC_OFF = "recrawl.traffic.off"
-HOUR = timedelta(hours=1)
-COMPARED = 20  # chunks of events of each domain in one run, so that 100,000 take half a minute; the next goes on
 SHOWN = 100  # domains in the artifact, the most important ones
 COLUMNS = ("domain", "importance", "price", "budget", "requests a day", "fresh", "age, days")
 
@@ -43,20 +38,12 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
-    with crawl_database(settings()) as url:
-        async with open_database(url) as db:
-            only = await domain_named(db, domain) if domain else None
-            now = instant(at) or datetime.now(UTC)
-            planned = await plan_domains(db, at=now, settings=settings())
-            for each in planned:
-                await report.fill(db, each.domain, chunks=COMPARED)
-                await record.propose(db, each.domain, at=now)
-                await report.keep_figures(db, each.domain, at=now)
-            await keep_quotas(db, [each.domain for each in planned])
-            await tell_of_targets(db, planned, at=now)
-            await if_heard(tell_forms(db))
-            tell_of_traffic(await traffic_findings(db, at=now))
-    shown = [each for each in planned if only is None or each.domain.id == only.id]
+    async with open_database_of(settings()) as db:
+        only = await domain_named(db, domain) if domain else None
+        done = await plan_hourly(db, settings(), at=instant(at) or datetime.now(UTC))
+        await if_heard(tell_forms(db))
+    tell(done)
+    shown = [each for each in done.planned if only is None or each.domain.id == only.id]
     for each in shown:
         if each.plan.finding:
             get_run_logger().warning("%s: %s", each.domain.authority, each.plan.finding)
@@ -64,43 +51,26 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     return {each.domain.authority: facts(each) for each in shown}
 
 
-async def keep_quotas(db: Database, wanted: Sequence[Domain]) -> None:
-    """Thin out the versions of domains that have outgrown their quota since the night, and say so."""
-    for domain in wanted:
-        done = await keep_quota(db, domain)
-        if done is None:
-            continue
-        freed = format_bytes(done.freed_bytes)
-        get_run_logger().info("%s: %d versions thinned out for its quota, %s", done.domain, done.versions, freed)
-        if done.exceeds:
-            get_run_logger().warning("%s: %s above its quota", done.domain, format_bytes(done.exceeds))
-            if done.reader:
-                get_run_logger().warning("%s: %s", done.domain, done.held_back)
-
-
-async def tell_of_targets(db: Database, planned: Sequence[Planned], *, at: datetime) -> None:
-    """Say which domains' copies are less fresh than their users want, in the log and as an event for automations."""
-    for each in planned:
-        name, target = each.domain.authority, each.domain.settings.target_freshness
-        found = await report.domain_report(db, each.domain, at=at, window=HOUR) if target is not None else None
-        if target is None or found is None or found.freshness is None or found.freshness >= target:
-            continue
-        get_run_logger().warning("%s: %.1f %% fresh of %.1f %% wanted", name, 100 * found.freshness, 100 * target)
-        emit_event(
-            event=FRESHNESS_BELOW,
-            resource={"prefect.resource.id": f"recrawl.domain.{name}", "prefect.resource.name": name},
-            payload={"freshness": found.freshness, "target": target, "finding": each.plan.finding},
-        )
-
-
-def tell_of_traffic(found: Sequence[TrafficFinding]) -> None:
-    """Say which domains' last hour was far from its usual, in the log and as an event for automations."""
-    for each in found:
+def tell(done: HourlyPlan) -> None:
+    """Say in the log, and by events for automations, what went for quotas and which domains are not as they should."""
+    log = get_run_logger()
+    for pruned in done.pruned:
+        freed = format_bytes(pruned.freed_bytes)
+        log.info("%s: %d versions thinned out for its quota, %s", pruned.domain, pruned.versions, freed)
+        if pruned.exceeds:
+            log.warning("%s: %s above its quota", pruned.domain, format_bytes(pruned.exceeds))
+            if pruned.reader:
+                log.warning("%s: %s", pruned.domain, pruned.held_back)
+    for below in done.below:
+        log.warning("%s: %.1f %% fresh of %.1f %% wanted", below.domain, 100 * below.freshness, 100 * below.target)
+        payload = {"freshness": below.freshness, "target": below.target, "finding": below.finding}
+        emit_event(event=FRESHNESS_BELOW, resource=resource(below.domain), payload=payload)
+    for each in done.traffic:
         name, hour = each.domain.authority, each.judged.traffic
-        get_run_logger().warning("%s, hour from %s: %s", name, f"{hour.hour:%Y-%m-%dT%H:%MZ}", each.judged.why)
+        log.warning("%s, hour from %s: %s", name, f"{hour.hour:%Y-%m-%dT%H:%MZ}", each.judged.why)
         emit_event(
             event=TRAFFIC_OFF,
-            resource={"prefect.resource.id": f"recrawl.domain.{name}", "prefect.resource.name": name},
+            resource=resource(name),
             payload={
                 "why": each.judged.why,
                 "hour": hour.hour.isoformat(),
@@ -109,6 +79,11 @@ def tell_of_traffic(found: Sequence[TrafficFinding]) -> None:
                 "latency_ms": hour.latency_ms,
             },
         )
+
+
+def resource(domain: str) -> dict[str, str]:
+    """The domain as what an event is about."""
+    return {"prefect.resource.id": f"recrawl.domain.{domain}", "prefect.resource.name": domain}
 
 
 def facts(planned: Planned) -> dict[str, object]:
@@ -125,23 +100,17 @@ def facts(planned: Planned) -> dict[str, object]:
 
 def markdown(planned: Sequence[Planned]) -> str:
     """The domains by importance, as a person reads it, and what cannot be had."""
-    rows = sorted(planned, key=lambda each: (-each.importance, each.domain.authority))
-    lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
-    lines += [f"| {' | '.join(row(each))} |" for each in rows[:SHOWN]]
-    lines += [f"\n{each.domain.authority}: {each.plan.finding}." for each in rows[:SHOWN] if each.plan.finding]
-    return "\n".join(lines)
-
-
-def row(planned: Planned) -> tuple[str, ...]:
-    """The table row of one domain, in the order of COLUMNS."""
-    tariff, domain_settings = planned.plan, planned.domain.settings
-    budget = domain_settings.budget_per_day if domain_settings.budget_per_day is not None else tariff.asked
-    return (
-        planned.domain.authority,
-        f"{planned.importance:.2f}",
-        f"{planned.price.per_request:.3g}",
-        "-" if budget is None else f"{budget:,.0f}",
-        f"{tariff.requests:,.1f}",
-        f"{100 * tariff.expected.freshness:.1f} %" if planned.known else "-",
-        f"{tariff.expected.age_days:.2f}" if planned.known else "-",
+    shown = sorted(planned, key=lambda each: (-each.importance, each.domain.authority))[:SHOWN]
+    lines = markdown_table(
+        COLUMNS,
+        [
+            (
+                each.domain.authority,
+                *format_plan(each),
+                f"{each.plan.expected.age_days:.2f}" if each.known else "-",
+            )
+            for each in shown
+        ],
     )
+    lines += [f"\n{each.domain.authority}: {each.plan.finding}." for each in shown if each.plan.finding]
+    return "\n".join(lines)

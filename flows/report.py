@@ -7,17 +7,13 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.runtime import flow_run
 
-from crawler.app.registration import domain_named
-from crawler.core.domain import Domain
-from crawler.format.values import format_bytes
-from crawler.runtime.pages import pages_origin
-from crawler.runtime.private import private_folder
-from crawler.runtime.stack import crawl_database
+from crawler.app.database import open_database_of
+from crawler.app.registration import find_domains
+from crawler.app.reports import DomainReport, measure_freshness, pages_origin, private_folder
+from crawler.format.reports import markdown_table
+from crawler.format.values import format_bytes, format_share
 from crawler.server import write_pages
 from crawler.settings import settings
-from crawler.store import domains, report
-from crawler.store.database import Database, open_database
-from crawler.store.report import DomainReport
 from flows.ending import says_why
 from flows.lease import if_heard
 from flows.shift import instant
@@ -44,29 +40,19 @@ async def daily_report(domain: str = "", at: str = "") -> dict[str, float | None
 
     """
     now, home = instant(at) or datetime.now(UTC), settings().home.resolve()
-    with crawl_database(settings()) as url:
-        async with open_database(url) as db:
-            wanted = (
-                [await domain_named(db, domain)] if domain else [listed.domain for listed in await domains.every(db)]
-            )
-            found = await reports(db, wanted, at=now)
-            written = await write_pages(db, wanted, private_folder(home, FOLDER), at=now)
+    async with open_database_of(settings()) as db:
+        wanted = await find_domains(db, domain or None)
+        found = await measure_freshness(db, wanted, window=DAY, at=now)
+        written = await write_pages(db, wanted, private_folder(home, FOLDER), at=now)
     get_run_logger().info("%d pages written: %s", written.files, written.index)
     shown = markdown(found, index=written.index, origin=pages_origin(home))
     await if_heard(acreate_markdown_artifact(shown, key=KEY, description="How fresh the copies are"))
     return {each.domain: each.freshness for each in found}
 
 
-async def reports(db: Database, wanted: list[Domain], *, at: datetime) -> list[DomainReport]:
-    """The report of each domain, over one day."""
-    found = [await report.domain_report(db, each, at=at, window=DAY) for each in wanted]
-    return [each for each in found if each is not None]
-
-
 def markdown(found: list[DomainReport], *, index: Path, origin: str | None) -> str:
     """The reports as a person reads them."""
-    lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
-    lines += [f"| {' | '.join(_row(each))} |" for each in found]
+    lines = markdown_table(COLUMNS, map(_row, found))
     lines.append(f"\nLooks, changes, requests and bytes of one day. As files: {index}")
     if origin is not None:
         lines.append(f"\n[Look at them now](<{origin}/>)")
@@ -74,11 +60,10 @@ def markdown(found: list[DomainReport], *, index: Path, origin: str | None) -> s
 
 
 def _row(each: DomainReport) -> tuple[str, ...]:
-    fresh, target = (_share(share) for share in (each.freshness, each.target_freshness))
     return (
         each.domain,
-        fresh,
-        target,
+        format_share(each.freshness),
+        format_share(each.target_freshness),
         f"{each.known:,}",
         f"{each.looks:,}",
         f"{sum(each.changes.values()):,}",
@@ -87,7 +72,3 @@ def _row(each: DomainReport) -> tuple[str, ...]:
         format_bytes(each.received_bytes),
         format_bytes(each.saved_bytes),
     )
-
-
-def _share(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"

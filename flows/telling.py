@@ -1,22 +1,11 @@
 """Telling those who have asked for it what has changed: what a run of notify does, and a crawl at its end."""
 
-from datetime import datetime, timedelta
-
 from prefect import get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
-from crawler.app.notifications import Database, Delivered, deliver_due
-from crawler.clock import Clock
+from crawler.app.notifications import Delivered
 from crawler.format.deliveries import format_delivered, format_undelivered
-from crawler.settings import Settings
 from flows.lease import if_heard
-
-
-async def tell(db: Database, chosen: Settings, *, at: datetime | None, within: timedelta) -> Delivered:
-    """Send what is due, and show what came of it."""
-    done = await deliver_due(db, chosen, clock=Clock.at(at), within=within)
-    await show_told(done)
-    return done
 
 
 async def show_told(done: Delivered) -> None:

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.changes import iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
 from crawler.app.domains import add_domains
 from crawler.app.pages import changes_of, page_named
 from crawler.app.refresh import refresh
-from crawler.app.registration import domain_named, url_of
+from crawler.app.registration import domain_named, find_domains, url_of
+from crawler.app.reports import measure_freshness
 from crawler.app.search import search_pages
 from crawler.app.settings import SettingsPatch
 from crawler.core.domain import Domain
@@ -33,7 +36,6 @@ from crawler.store.report import (
 USUAL_SETTINGS = DomainSettings()
 EVERY_KIND = frozenset(EventKind)
 WEEK = timedelta(days=7)
-CHANGES_AT_ONCE = 500
 PAGES_AT_ONCE, BODIES_AT_ONCE = 200, 20
 VERSIONS_AT_ONCE = 100
 
@@ -122,18 +124,9 @@ class App:
         """
         where = await changes_of(self._db, what) if what is not None else ChangeFilter()
         wanted = replace(where, after=after, since=since, kinds=frozenset(kinds))
-        async with report.announcements(self._db) as announced:
-            while True:
-                await report.stamp_feed(self._db, at=datetime.now(UTC))
-                items, cursor = await report.read_on(self._db, wanted, most=CHANGES_AT_ONCE, blocks=True)
-                for item in items:
-                    yield item
-                wanted = replace(wanted, after=cursor)
-                if items:
-                    continue
-                if not follow:
-                    return
-                await announced.wait()
+        async with aclosing(iterate_changes(self._db, wanted, follow=follow)) as items:
+            async for item in items:
+                yield item
 
     async def cursor(self) -> int:
         """Where the feed ends now: `changes` after it brings what is found from now on."""
@@ -169,10 +162,8 @@ class App:
         self, domain: str | None = None, *, window: timedelta = WEEK, at: datetime | None = None
     ) -> list[DomainReport]:
         """How fresh a domain is, or all of them, and what that took within the window."""
-        wanted = [await domain_named(self._db, domain)] if domain is not None else await self.domains()
-        instant = at or datetime.now(UTC)
-        found = [await report.domain_report(self._db, each, at=instant, window=window) for each in wanted]
-        return [each for each in found if each is not None]
+        wanted = await find_domains(self._db, domain)
+        return await measure_freshness(self._db, wanted, window=window, at=at or datetime.now(UTC))
 
     async def search(self, words: str, *, domain: str | None = None, most: int = 10) -> list[SearchHit]:
         """The parts of pages that say these words, the best first; domain: of that one alone.

@@ -1,13 +1,12 @@
 """Search by words, in the index of `recrawl sync` that is kept in RECRAWL_HOME for whoever searches."""
 
 import asyncio
-from datetime import UTC, datetime
 from pathlib import Path
 
+from crawler.app.exports import open_index
 from crawler.core.domain import Domain
-from crawler.export import SearchHit, SqliteIndex, called, in_thread, require_words, search, sync
+from crawler.export import SearchHit, require_words, search
 from crawler.runtime.search_index import search_file
-from crawler.store import domains, report
 from crawler.store.database import Database
 
 
@@ -21,17 +20,6 @@ async def search_pages(
     """
     require_words(words)
     file = await asyncio.to_thread(search_file, home)
-    await _bring_in_step(db, file, only=only)
+    async with open_index(db, str(file), [only.authority] if only is not None else []) as index:
+        await index.sync()
     return await asyncio.to_thread(search, file, words, domain=only.authority if only is not None else None, most=most)
-
-
-async def _bring_in_step(db: Database, file: Path, *, only: Domain | None) -> None:
-    every = [each.domain for each in await domains.every(db)]
-    await report.stamp_feed(db, at=datetime.now(UTC))
-    async with in_thread(SqliteIndex(file)) as (index, thread):
-        for each in [only] if only is not None else every:
-            await sync(db, each, index, thread=thread)
-        known = {each.authority for each in every}
-        for name in await called(thread, index.domains):
-            if name not in known:
-                await called(thread, index.forget, name)

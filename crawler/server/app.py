@@ -13,7 +13,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from crawler.app.changes import newest_changes
 from crawler.app.domain_counter import DomainCounter
+from crawler.app.feeds import read_feed
 from crawler.app.index_keeper import IndexKeeper
 from crawler.app.overview import (
     CARD_INSTANTS,
@@ -42,8 +44,7 @@ from crawler.server.api import API_PATH, ApiOnDemand
 from crawler.server.remembered import Remembered
 from crawler.server.ui import actions
 from crawler.server.ui.actions import Outcome
-from crawler.server.ui.changes import ChangesAsked, change_facts, newest
-from crawler.server.ui.feed import feed_document
+from crawler.server.ui.changes import ChangesAsked, change_facts
 from crawler.server.ui.links import SERVED
 from crawler.server.ui.page import url_facts
 from crawler.server.ui.render import (
@@ -202,7 +203,7 @@ def _home(server: PageServer) -> Page:
     async def home(request: Request) -> Response:
         at = server.now()
         facts = await list_summaries(server.db, server.card, at=at, after=request.query_params.get("after", ""))
-        items = await newest(server.db, at=at, most=NEWEST)
+        items = await newest_changes(server.db, at=at, most=NEWEST)
         return _html(home_page(facts, items, links=SERVED, reader=server.reader(request)))
 
     return home
@@ -216,9 +217,9 @@ def _domain(server: PageServer) -> Page:
         if facts is None:
             raise BadInput(f"{found.authority} is not registered any more")
         if isinstance(facts, UncountedCard):
-            items = await newest(server.db, at=at, most=NEWEST, only=found)
+            items = await newest_changes(server.db, at=at, most=NEWEST, only=found)
             return _html(uncounted_page(facts, items, links=SERVED, reader=server.reader(request), now=at))
-        items = await newest(server.db, at=at, most=NEWEST_OF_DOMAIN, only=found)
+        items = await newest_changes(server.db, at=at, most=NEWEST_OF_DOMAIN, only=found)
         return _html(domain_page(facts, items, links=SERVED, reader=server.reader(request), now=at))
 
     return domain
@@ -250,7 +251,7 @@ def _feed(server: PageServer) -> Page:
         if not request.scope["session"] and not await asyncio.to_thread(may_read, server.home, wanted, token):
             return PlainTextResponse("recrawl feed prints the address of a feed", status_code=401, headers=NO_STORE)
         origin = server.doorkeeper.addresses[0]
-        document = await feed_document(
+        document = await read_feed(
             server.db, wanted, address=f"{origin}{request.url.path}?{request.url.query}", origin=origin, at=server.now()
         )
         headers = {"etag": document.etag, "cache-control": "private, no-cache"}

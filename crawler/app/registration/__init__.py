@@ -8,6 +8,7 @@ core, web, store, settings and clock.
 from crawler.app.registration.lookup import (
     authority_in,
     domain_named,
+    find_domains,
     not_registered,
     require_not_before_last_visit,
     url_prefix,

@@ -29,6 +29,16 @@ async def domain_named(db: Database, text: str) -> Domain:
     return domain
 
 
+async def find_domains(db: Database, name: str | None, *, at: datetime | None = None) -> list[Domain]:
+    """Return the domain of that name, or all. Raises BadInput, also where `at` is before a last visit; None is now."""
+    found = (
+        [await domain_named(db, name)] if name is not None else [listed.domain for listed in await domains.every(db)]
+    )
+    if at is not None:
+        await require_not_before_last_visit(db, found, at)
+    return found
+
+
 async def not_registered(db: Database, authority: Authority) -> str:
     """The sentence about a name that is not registered, with the one that may have been meant."""
     meant = nearest(authority, await domains.names(db))

@@ -1,5 +1,6 @@
 """recrawl changes: its options and its help."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -60,16 +61,25 @@ def changes(
         recrawl changes docs.example.com --atom > /srv/www/docs.atom
         recrawl changes --follow --json | while read -r line; do ...; done
     """
+    from crawler.app.changes import ALL_KINDS, ChangesQuery
     from crawler.cli.actions.reports import changes
+    from crawler.format.kinds import NEWS, parse_kinds
 
     after = values.since(since, now=at or datetime.now(UTC)) if since else None
     if follow and (at is not None or top is not None):
         raise BadInput("--follow has no end, and goes by the time that it is: neither --at nor --top")
-    wish = changes.Wish(what=what, domain=domain, since=after, kinds=kind, top=top, diff=diff, why=why)
     if atom and (as_json or follow):
         raise BadInput("--atom is a form of its own: neither --json nor --follow")
+    if what is not None and domain is not None:
+        raise BadInput("a domain is named twice: once is enough")
+    if what in values.DAYS_BACK:
+        raise BadInput(f"{what} is no domain: recrawl changes --since {what}")
+    query = ChangesQuery(what, domain, after, parse_kinds(kind) if kind is not None else None)
     if atom:
-        return changes.as_atom(wish, at=at)
+        return changes.as_atom(query, top=top, at=at)
     if follow:
-        return changes.follow(wish, from_now=since is None, as_json=as_json)
-    return changes.changes(wish, at=at, as_json=as_json)
+        query = replace(query, kinds=query.kinds or (ALL_KINDS if as_json else NEWS))
+        return changes.follow(query, from_now=since is None, as_json=as_json, diff=diff, why=why)
+    if as_json:
+        return changes.changes_as_json(query, top=top, at=at, diff=diff)
+    return changes.changes(query, top=top, at=at, diff=diff, why=why)

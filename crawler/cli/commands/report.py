@@ -9,8 +9,8 @@ import typer
 from crawler.cli.options import At, Json
 
 if TYPE_CHECKING:
+    from crawler.app.reports import Database
     from crawler.cli.session import Interrupts
-    from crawler.store.database import Database
 
 
 def report(
@@ -44,19 +44,14 @@ def report(
 
 def _write(text: str | None, folder: Path, *, at: datetime | None, as_json: bool) -> int:
     """Write the pages of one domain, or of all."""
-    from crawler.app.registration import domain_named, require_not_before_last_visit
+    from crawler.app.registration import find_domains
     from crawler.cli.exits import DONE
     from crawler.cli.output import print_json, say
     from crawler.cli.session import with_database
     from crawler.server import write_pages
-    from crawler.store import domains
 
     async def work(db: "Database", _: "Interrupts") -> tuple[Path, int]:
-        every = [listed.domain for listed in await domains.every(db)]
-        wanted = [await domain_named(db, text)] if text is not None else every
-        if at is not None:
-            await require_not_before_last_visit(db, wanted, at)
-        written = await write_pages(db, wanted, folder, at=at or datetime.now(UTC))
+        written = await write_pages(db, await find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))
         return written.index, written.files
 
     index, files = with_database(work)

@@ -3,13 +3,9 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.registration import domain_named
-from crawler.core.domain import Domain
+from crawler.app.changes import Database, EventKind, FeedItem, domain_named, names, newest_changes
 from crawler.errors import BadInput
 from crawler.format.kinds import NEWS
-from crawler.store import domains, report
-from crawler.store.database import Database
-from crawler.store.report import ChangeFilter, EventKind, FeedItem
 
 SHOWN = 25  # changes of one page of the list
 SPANS = {  # as an address has them
@@ -60,31 +56,15 @@ async def change_facts(db: Database, asked: ChangesAsked, *, at: datetime, most:
     only = await domain_named(db, asked.domain) if asked.domain else None
     since = _begin(asked.since, at=at)
     before = _place(asked.before)
-    items = await newest(db, only=only, kinds=asked.kinds, since=since, before=before, most=most + 1, at=at)
+    items = await newest_changes(db, only=only, kinds=asked.kinds, since=since, before=before, most=most + 1, at=at)
     shown = items[:most]
     return ChangeFacts(
         at=at,
         asked=asked,
-        names=tuple(sorted(await domains.names(db))),
+        names=tuple(sorted(await names(db))),
         items=tuple(shown),
         more=_typed(shown[-1]) if len(items) > most else "",
     )
-
-
-async def newest(
-    db: Database,
-    *,
-    at: datetime,
-    most: int,
-    only: Domain | None = None,
-    kinds: frozenset[EventKind] = NEWS,
-    since: datetime | None = None,
-    before: tuple[datetime, int] | None = None,
-) -> list[FeedItem]:
-    """The newest changes with the blocks that changed. at: knowledge time, at which the feed is brought up to date."""
-    await report.stamp_feed(db, at=at)
-    wanted = ChangeFilter(domain_id=only.id if only is not None else None, kinds=kinds, since=since)
-    return await report.newest_changes(db, wanted, before=before, most=most, blocks=True)
 
 
 def _begin(typed: str, *, at: datetime) -> datetime | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from crawler.app.changes import Database, FeedItem, newest_changes
 from crawler.app.overview import DomainFacts, HomeFacts, examine_domain, summarize_domain
 from crawler.app.pages import VersionsQuery
 from crawler.core.domain import Domain
@@ -12,13 +13,11 @@ from crawler.core.http import Url
 from crawler.engine import ParserPool
 from crawler.errors import CrawlerError
 from crawler.plugins import load
-from crawler.server.ui.changes import ChangeFacts, ChangesAsked, newest
+from crawler.server.ui.changes import ChangeFacts, ChangesAsked
 from crawler.server.ui.links import Addresses
 from crawler.server.ui.page import url_facts
 from crawler.server.ui.render import changes_page, domain_page, home_page, url_page
 from crawler.settings import settings
-from crawler.store.database import Database
-from crawler.store.report import FeedItem
 
 MOST_CHANGES = 200  # in the file of changes
 CHANGES_OF_DOMAIN = 5  # on a domain's, and on the first page twice as many
@@ -37,7 +36,7 @@ async def write_pages(db: Database, wanted: Sequence[Domain], folder: Path, *, a
     """Write the pages of these domains to a folder. Raises CrawlerError where that cannot be written."""
     cards = [card for domain in wanted if (card := await summarize_domain(db, domain, at=at)) is not None]
     found = [await examine_domain(db, settings(), card) for card in cards]
-    items = {facts.domain.id: await newest(db, at=at, most=MOST_CHANGES, only=facts.domain) for facts in found}
+    items = {facts.domain.id: await newest_changes(db, at=at, most=MOST_CHANGES, only=facts.domain) for facts in found}
     pages = {facts.domain.id: _pages_of(facts, items[facts.domain.id]) for facts in found}
     links = Addresses(frozenset(url for urls in pages.values() for url in urls))
     writer = _Writer(folder)

@@ -2,18 +2,13 @@
 
 from datetime import UTC, datetime
 
-from crawler.app.pages import page_named
+from crawler.app.feeds import FeedAddress, addresses_of, give_feed, revoke_address, revoke_all_addresses
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import with_database
 from crawler.format.kinds import parse_kinds
 from crawler.format.values import format_instant
-from crawler.runtime.keys.feeds import FeedAddress, FeedWanted, address_named, addresses_of, revoke_address
-from crawler.runtime.keys.feeds import revoke_all_addresses as revoke_every
-from crawler.runtime.own_address import own_origins
-from crawler.runtime.pages import USUAL_PORT, pages_origin
 from crawler.settings import settings
-from crawler.store.database import Database
 
 LINKED = "what the pages link to"
 
@@ -21,22 +16,14 @@ LINKED = "what the pages link to"
 def feed(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> int:
     if kinds is not None:
         parse_kinds(kinds)
-
-    async def work(db: Database, _: Interrupts) -> FeedWanted:
-        if what is None:
-            return FeedWanted(kinds=kinds or "")
-        domain, url = await page_named(db, what)
-        return FeedWanted(domain=domain.authority, prefix=url if url != domain.root else "", kinds=kinds or "")
-
-    wanted, home = with_database(work), settings().home.resolve()
-    origin = pages_origin(home)
-    found = address_named(home, name if name is not None else wanted.label, wanted, at=datetime.now(UTC))
-    address = (origin or own_origins(USUAL_PORT)[0]) + found.path
+    found = with_database(
+        lambda db, _: give_feed(db, settings(), what, kinds=kinds or "", name=name, at=datetime.now(UTC))
+    )
     if as_json:
-        print_json({"name": found.name, "feed": address, "is_served": origin is not None})
+        print_json({"name": found.name, "feed": found.url, "is_served": found.is_served})
         return DONE
-    say(address)
-    if origin is None:
+    say(found.url)
+    if not found.is_served:
         remark("Nobody answers there now: recrawl serve, or recrawl up")
     return DONE
 
@@ -68,7 +55,7 @@ def revoke(name: str, *, as_json: bool) -> int:
 
 
 def revoke_all(*, as_json: bool) -> int:
-    many = revoke_every(settings().home.resolve())
+    many = revoke_all_addresses(settings().home.resolve())
     if as_json:
         print_json({"revoked": many})
     else:

@@ -1,7 +1,6 @@
 """recrawl notify run, test, pause and resume: telling now, once or as long as it runs."""
 
-import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from crawler.app import notifications
 from crawler.app.notifications import Database, Delivered, Postponed
@@ -15,7 +14,6 @@ from crawler.format.values import format_count, format_when
 from crawler.settings import settings
 
 CONNECTIONS = 6
-WITHIN_CRAWL = timedelta(seconds=30)  # that `recrawl crawl` takes for it at its end
 
 
 def send_test_now(number: int, *, as_json: bool) -> int:
@@ -113,11 +111,6 @@ def resume(number: int, *, missed: bool, as_json: bool) -> int:
         waiting = f" {format_count(found.waiting, 'change')} that waited, and" if found.waiting else ""
         say(f"Subscription {number} goes on: it is told{waiting} {since}")
     return DONE
-
-
-async def deliver_found(db: Database, clock: Clock, *, stop: asyncio.Event) -> Delivered:
-    """Tell what a crawl has found, for half a minute at most."""
-    return await notifications.deliver_due(db, settings(), clock=clock, within=WITHIN_CRAWL, stop=stop)
 
 
 def tell_failures(done: Delivered) -> None:

@@ -1,30 +1,21 @@
 """recrawl audit: what is reported, held to random looks; and the next pages to be looked at by chance."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
-from crawler.app.registration import domain_named, require_not_before_last_visit
+from crawler.app.plans import LOOKED_BACK, Agreement, AuditFinding, DomainAudit, findings
+from crawler.app.plans import audit as audit_domains
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
-from crawler.cli.session import Interrupts, with_database
-from crawler.core.freshness import Agreement
-from crawler.format.values import format_share, format_span
-from crawler.planner import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
-from crawler.store import domains
-from crawler.store.database import Database
+from crawler.cli.session import with_database
+from crawler.format.reports import format_agreement
+from crawler.format.values import format_span
 
 COLUMNS = ("drawn", "looks by chance", "expected fresh", "found fresh", "other looks", "expected", "found")
 
 
 def audit(text: str | None, *, at: datetime | None, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> list[DomainAudit]:
-        only = await domain_named(db, text) if text is not None else None
-        if at is not None:
-            wanted = [only] if only is not None else [listed.domain for listed in await domains.every(db)]
-            await require_not_before_last_visit(db, wanted, at)
-        return await audit_domains(db, at=at or datetime.now(UTC), only=only)
-
-    found = with_database(work)
+    found = with_database(lambda db, _: audit_domains(db, text, at=at))
     off = findings(found)
     if as_json:
         print_json({"domains": [_document(each) for each in found], "findings": [_finding(each) for each in off]})
@@ -45,11 +36,13 @@ def _show(found: Sequence[DomainAudit], off: Sequence[AuditFinding]) -> None:
 
 
 def _row(each: DomainAudit) -> tuple[str, ...]:
-    return (str(each.domain.authority), str(each.drawn), *_cells(each.found.audits), *_cells(each.found.scheduled))
-
-
-def _cells(agreement: Agreement) -> tuple[str, str, str]:
-    return f"{agreement.looks:,}", format_share(agreement.expected_fresh), format_share(agreement.found_fresh)
+    found = each.found
+    return (
+        str(each.domain.authority),
+        str(each.drawn),
+        *format_agreement(found.audits),
+        *format_agreement(found.scheduled),
+    )
 
 
 def _document(each: DomainAudit) -> dict[str, object]:

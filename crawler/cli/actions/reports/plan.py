@@ -1,22 +1,29 @@
 """recrawl plan: prices for all domains, or what one of them may expect of more and of fewer requests."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import assert_never
 
-from crawler.app.registration import domain_named, require_not_before_last_visit
+from crawler.app.plans import (
+    BudgetSource,
+    Expectation,
+    Forecast,
+    ForecastStep,
+    Planned,
+    PolicyForecast,
+    Price,
+    forecast_domain,
+    week_from,
+)
+from crawler.app.plans import plan as plan_domains
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.plot import Chart, Series, show_plots
-from crawler.cli.session import Interrupts, with_database
-from crawler.core.budget import Expectation, PolicyForecast, Price, week_from
+from crawler.cli.session import with_database
+from crawler.format.reports import format_plan
 from crawler.format.values import format_count, format_share, format_span, format_when
 from crawler.json_lines import values_of
-from crawler.planner import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
-from crawler.plugins import load
 from crawler.settings import settings
-from crawler.store import domains
-from crawler.store.database import Database
 
 COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
 POLICIES = ("known pages looked at again by", "requests a day", "fresh", "age")
@@ -24,16 +31,7 @@ STEPS = ("", "budget", "price", "requests a day", "fresh", "age", "longest wait"
 
 
 def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
-    load(settings().plugins)  # whatever is wrong with one is said before anything begins
-
-    async def work(db: Database, _: Interrupts) -> list[Planned]:
-        domain = await domain_named(db, only) if only else None
-        if at is not None:
-            wanted = [domain] if domain else [listed.domain for listed in await domains.every(db)]
-            await require_not_before_last_visit(db, wanted, at)
-        return await plan_domains(db, at=at or datetime.now(UTC), settings=settings(), only=domain)
-
-    planned = with_database(work)
+    planned = with_database(lambda db, _: plan_domains(db, settings(), only=only or None, at=at))
     if as_json:
         print_json({"domains": [_document(each) for each in planned]})
     elif not planned:
@@ -75,32 +73,19 @@ def _expected(outlook: Expectation, *, known: float) -> dict[str, object]:
 
 
 def _row(planned: Planned) -> tuple[str, ...]:
-    tariff = planned.plan
-    budget = planned.domain.settings.budget_per_day
-    budget = budget if budget is not None or tariff.asked is None else round(tariff.asked)
-    known = bool(planned.known)
+    cells = format_plan(planned)
     return (
         planned.domain.authority,
-        f"{planned.importance:.2f}",
+        cells.importance,
         f"{planned.known:,.0f}",
-        f"{planned.price.per_request:.3g}",
-        "-" if budget is None else f"{budget:,}",
-        f"{tariff.requests:,.1f}",
-        format_share(tariff.expected.freshness if known else None),
-        format_span(timedelta(days=tariff.expected.age_days)) if known else "-",
+        *cells[1:],
+        format_span(timedelta(days=planned.plan.expected.age_days)) if planned.known else "-",
     )
 
 
 def plan_one(text: str, *, at: datetime | None, as_json: bool) -> int:
-    load(settings().plugins)  # whatever is wrong with one is said before anything begins
-
-    async def work(db: Database, _: Interrupts) -> tuple[str, Forecast | None]:
-        domain = await domain_named(db, text)
-        if at is not None:
-            await require_not_before_last_visit(db, [domain], at)
-        return domain.authority, await forecast(db, domain, at=at or datetime.now(UTC), settings=settings())
-
-    name, found = with_database(work)
+    domain, found = with_database(lambda db, _: forecast_domain(db, settings(), text, at=at))
+    name = domain.authority
     if found is None:
         if as_json:
             print_json({"domain": name, "known": 0, "steps": []})

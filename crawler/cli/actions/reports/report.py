@@ -1,102 +1,65 @@
 """recrawl report: how fresh the copy is, how true that is, and what it costs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.registration import domain_named, require_not_before_last_visit
-from crawler.app.status import waiting_lines
+from crawler.app.reports import (
+    Agreement,
+    Calibration,
+    DomainReport,
+    FullReport,
+    SourceFacts,
+    lacks_worker,
+    next_fetch_at,
+    price_in_force,
+    report_domains,
+)
 from crawler.cli.actions.reports.audit import described
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, show_facts
-from crawler.cli.session import Interrupts, with_database
-from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Agreement
+from crawler.cli.session import with_database
 from crawler.format.lists import format_lists
 from crawler.format.reasons import format_reason
 from crawler.format.settings import format_setting
 from crawler.format.trust import format_trust
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import values_of
-from crawler.plugins import is_policy
-from crawler.runtime.stack import is_without_worker
 from crawler.settings import settings
-from crawler.store import domains, learned, plan
-from crawler.store.database import Database
-from crawler.store.learned import TrustRow
-from crawler.store.plan import Calibration
-from crawler.store.report import DomainReport, ListReport, SourceFacts, domain_report, lists_of, signal_sources
 
 FAILED_MEANS = " that did not get the page: no answer, an error such as 404, or a redirect for now"
 WITHHELD_MEANS = " whose new content may stand in place of them; it is accepted after two days"
 COUNTED_NOW = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """All that is reported of one domain."""
-
-    found: DomainReport
-    calibration: Calibration
-    standings: list[TrustRow]
-    lists: list[ListReport]
-    sources: list[SourceFacts]
-
-
 def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
     window = timedelta(days=days)
 
-    async def work(db: Database, _: Interrupts) -> tuple[list[Reported], list[str]]:
-        if text is not None:
-            wanted = [await domain_named(db, text)]
-        else:
-            wanted = [listed.domain for listed in await domains.every(db)]
-        if at is not None:
-            await require_not_before_last_visit(db, wanted, at)
-        instant = at or datetime.now(UTC)
-        found = [(each, await domain_report(db, each, at=instant, window=window)) for each in wanted]
-        reported = [
-            Reported(
-                found=each,
-                calibration=await _calibration(db, domain, each),
-                standings=await learned.trust_rows(db, domain),
-                lists=await lists_of(db, domain),
-                sources=await signal_sources(db, domain),
-            )
-            for domain, each in found
-            if each is not None
-        ]
-        return reported, await waiting_lines(db, settings(), at=instant, only=wanted, requested=True)
-
-    found, waiting = with_database(work)
+    found, waiting = with_database(lambda db, _: report_domains(db, settings(), text, window=window, at=at))
     if as_json:
         print_json({"domains": [_document(each) for each in found]})
-    elif not found:
+        return DONE
+    if not found:
         say("No domain is registered: recrawl domains add URL")
     elif text is not None:
         show_facts(_facts(found[0]))
-        remark_if_nobody_crawls([each.found for each in found])
-        _show_sources(found[0].sources)
     else:
         _show_reports([(each.found, each.calibration) for each in found], window)
-        remark_if_nobody_crawls([each.found for each in found])
-    for line in [] if as_json else waiting:
+    if lacks_worker(settings(), [each.found for each in found]):
+        remark("What is due waits: no worker runs (recrawl up, or recrawl crawl --due)")
+    if found and text is not None:
+        _show_sources(found[0].sources)
+    for line in waiting:
         remark(line)
     return DONE
 
 
-async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Calibration:
-    """What audits say of the finished UTC days within the report's window."""
-    today = found.at.astimezone(UTC).date()
-    return await plan.calibration(db, domain, since=today - max(found.window, DAY), until=today)
-
-
-def _document(reported: Reported) -> dict[str, object]:
+def _document(reported: FullReport) -> dict[str, object]:
     found, calibration = reported.found, reported.calibration
+    price = price_in_force(settings(), found)
     return values_of(found) | {
         "changes": dict(found.changes),
-        "price": _price(found) if _is_by_price(found) else None,
-        "is_usual_price": _is_by_price(found) and found.price is None,
+        "price": price,
+        "is_usual_price": price is not None and found.price is None,
         "calibration": {"audits": described(calibration.audits), "scheduled": described(calibration.scheduled)},
         "trust": reported.standings,
         "lists": reported.lists,
@@ -104,27 +67,10 @@ def _document(reported: Reported) -> dict[str, object]:
     }
 
 
-def _next(found: DomainReport) -> datetime:
-    """When something is due that may be asked for. There is something due at some time."""
-    assert found.next_due_at is not None
-    return max(found.next_due_at, found.hold_until or found.next_due_at)
-
-
-def _price(found: DomainReport) -> float:
-    return settings().price if found.price is None else found.price
-
-
-def _is_by_price(found: DomainReport) -> bool:
-    """Return whether the price says when pages are looked at again: as chosen, or since no plugin has the policy."""
-    return found.revisit == "price" or not is_policy(found.revisit, settings().plugins)
-
-
-def _shown_price(found: DomainReport) -> str:
-    return f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"
-
-
-def _facts(reported: Reported) -> list[tuple[str, str]]:
+def _facts(reported: FullReport) -> list[tuple[str, str]]:
     found, calibration = reported.found, reported.calibration
+    price, next_at = price_in_force(settings(), found), next_fetch_at(found)
+    usual = " (the usual)" if found.price is None else ""
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
     sent = found.received_bytes + found.saved_bytes
     return [
@@ -163,8 +109,8 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         (_of_day(found), f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
         ("Target", format_setting("target_age", found.target_age)),
         ("Target", format_setting("target_freshness", found.target_freshness)),
-        ("Looked at again", "" if _is_by_price(found) else f"by policy: {found.revisit}"),
-        ("Price", _shown_price(found) if _is_by_price(found) else ""),
+        ("Looked at again", f"by policy: {found.revisit}" if price is None else ""),
+        ("Price", "" if price is None else f"{price:.3g} importance x days a request{usual}"),
         ("Finding", found.finding),
         (
             "Left alone until",
@@ -173,15 +119,8 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
             else "",
         ),
         ("Being crawled by", found.holder or ""),
-        ("Next due", format_when(_next(found), now=found.at) if found.next_due_at else ""),
+        ("Next due", format_when(next_at, now=found.at) if next_at else ""),
     ]
-
-
-def remark_if_nobody_crawls(found: Sequence[DomainReport]) -> None:
-    """Say so where something is due and the worker that would look at it does not run."""
-    waiting = [each for each in found if each.next_due_at is not None and _next(each) <= each.at]
-    if any(not each.paused and each.holder is None for each in waiting) and is_without_worker(settings()):
-        remark("What is due waits: no worker runs (recrawl up, or recrawl crawl --due)")
 
 
 def _of_day(found: DomainReport) -> str:
@@ -256,7 +195,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
                 format_bytes(each.saved_bytes),
                 f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
                 format_instant(each.oldest_look_at) if each.oldest_look_at else "-",
-                format_instant(_next(each)) if each.next_due_at else "-",
+                format_instant(next_at) if (next_at := next_fetch_at(each)) else "-",
             )
             for each, calibration in found
         ],

@@ -1,0 +1,167 @@
+"""What changed: the newest changes, those after a cursor, and those that are found from now on."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from crawler.app.pages import changes_of
+from crawler.app.registration import domain_named, require_not_before_last_visit
+from crawler.core.change import diff_words as diff_words
+from crawler.core.change import excerpt as excerpt
+from crawler.core.domain import Domain
+from crawler.core.freshness import template_of as template_of
+from crawler.errors import StoreUnavailable
+from crawler.format.kinds import NEWS
+from crawler.store import domains, report
+from crawler.store.database import Database
+from crawler.store.domains import names as names
+from crawler.store.report import ChangeFilter, EventKind, FeedItem
+from crawler.store.report import Edit as Edit
+
+ALL_KINDS = frozenset(EventKind)
+AT_ONCE = 500  # changes that are read at a time
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesQuery:
+    """Which changes are wanted. what: of a domain, a page, or what lies beneath a URL; None for all domains.
+
+    domain: of that one, instead.  since: a cursor of the feed, a span before now, or an instant; None for all.
+    kinds: None as usual.
+    """
+
+    what: str | None = None
+    domain: str | None = None
+    since: int | timedelta | datetime | None = None
+    kinds: frozenset[EventKind] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewestChanges:
+    """Changes, the newest first, with how many there are of each kind. end: the cursor behind all of them."""
+
+    items: list[FeedItem]
+    counts: Mapping[EventKind, int]
+    end: int
+    since: datetime | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesRead:
+    """Changes in the order of the feed. next: the cursor from which to go on.  more: whether some follow at once."""
+
+    items: list[FeedItem]
+    next: int
+    more: bool
+
+
+async def list_changes(db: Database, query: ChangesQuery, *, most: int, at: datetime | None = None) -> NewestChanges:
+    """Return the newest changes with the blocks that changed. at: knowledge time; None for now.
+
+    Without kinds it lists what is news, and counts pages that were seen for the first time, too.
+    Raises BadInput, CursorTooOld, CursorAhead.
+    """
+    instant = at or datetime.now(UTC)
+    where = await find_changes(db, query, at=at)
+    return NewestChanges(
+        items=await report.newest_changes(db, replace(where, kinds=query.kinds or NEWS), most=most, blocks=True),
+        counts=await report.count_changes(db, replace(where, kinds=query.kinds or NEWS | {EventKind.FIRST})),
+        end=await report.end_of_feed(db),
+        since=where.since,
+        at=instant,
+    )
+
+
+async def read_changes(
+    db: Database, query: ChangesQuery, *, most: int, blocks: bool, at: datetime | None = None
+) -> ChangesRead:
+    """Return changes in the order of the feed, of all kinds unless some are named. Raises as `list_changes` does."""
+    where = replace(await find_changes(db, query, at=at), kinds=query.kinds or ALL_KINDS)
+    items, end = await report.read_on(db, where, most=most + 1, blocks=blocks)
+    more, shown = len(items) > most, items[:most]
+    return ChangesRead(shown, shown[-1].position if more else end, more)
+
+
+async def follow_changes(
+    db: Database, query: ChangesQuery, *, from_now: bool, on_outage: Callable[[StoreUnavailable], None]
+) -> AsyncGenerator[FeedItem]:
+    """Give changes in the order of the feed as they are found, without an end. Raises as `list_changes` does.
+
+    from_now: none that were found before.  on_outage: called when the database is away, which is asked again.
+    """
+    where = replace(await find_changes(db, query), kinds=query.kinds or ALL_KINDS)
+    if from_now:
+        where = replace(where, after=await report.end_of_feed(db))
+    async with aclosing(iterate_changes(db, where, follow=True, on_outage=on_outage)) as items:
+        async for item in items:
+            yield item
+
+
+async def iterate_changes(
+    db: Database,
+    where: ChangeFilter,
+    *,
+    follow: bool,
+    on_outage: Callable[[StoreUnavailable], None] | None = None,
+) -> AsyncGenerator[FeedItem]:
+    """Give the changes of a filter in the order of the feed. follow: go on with what is found from now on.
+
+    on_outage: as in `follow_changes`; None to raise StoreUnavailable.  Raises CursorTooOld, CursorAhead.
+    """
+    async with report.announcements(db) as announced:
+        while True:
+            try:
+                await report.stamp_feed(db, at=datetime.now(UTC))
+                items, cursor = await report.read_on(db, where, most=AT_ONCE, blocks=True)
+            except StoreUnavailable as error:
+                if on_outage is None:
+                    raise
+                on_outage(error)
+                items, cursor = [], where.after
+            for item in items:
+                yield item
+            where = replace(where, after=cursor)
+            if items:
+                continue
+            if not follow:
+                return
+            await announced.wait()
+
+
+async def newest_changes(
+    db: Database,
+    *,
+    at: datetime,
+    most: int,
+    only: Domain | None = None,
+    kinds: frozenset[EventKind] = NEWS,
+    since: datetime | None = None,
+    before: tuple[datetime, int] | None = None,
+) -> list[FeedItem]:
+    """Return the newest changes with the blocks that changed. before: the place after which to go on."""
+    await report.stamp_feed(db, at=at)
+    wanted = ChangeFilter(domain_id=only.id if only is not None else None, kinds=kinds, since=since)
+    return await report.newest_changes(db, wanted, before=before, most=most, blocks=True)
+
+
+async def find_changes(db: Database, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:
+    """Return the filter of a query, without its kinds, and bring the feed up to date. Raises BadInput, CursorTooOld."""
+    if query.domain is not None:
+        where = ChangeFilter(domain_id=(await domain_named(db, query.domain)).id)
+    else:
+        where = await changes_of(db, query.what) if query.what is not None else ChangeFilter()
+    if at is not None:
+        every = [listed.domain for listed in await domains.every(db)]
+        await require_not_before_last_visit(db, [each for each in every if where.domain_id in {None, each.id}], at)
+    instant = at or datetime.now(UTC)
+    await report.stamp_feed(db, at=instant)
+    match query.since:
+        case int():
+            await report.require_kept(db, where.domain_id, since=query.since)
+            return replace(where, after=query.since)
+        case timedelta():
+            return replace(where, since=instant - query.since)
+        case _:
+            return replace(where, since=query.since)

@@ -1,0 +1,93 @@
+"""How fresh each domain is, how true that is, and what keeping it so costs."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from crawler.app.registration import find_domains
+from crawler.app.registration import require_not_before_last_visit as require_not_before_last_visit
+from crawler.app.status import waiting_lines
+from crawler.core.domain import Domain
+from crawler.core.freshness import DAY
+from crawler.core.freshness import Agreement as Agreement
+from crawler.plugins import is_policy
+from crawler.runtime.pages import pages_origin as pages_origin
+from crawler.runtime.private import private_folder as private_folder
+from crawler.runtime.stack import is_without_worker
+from crawler.settings import Settings
+from crawler.store import learned, plan, report
+from crawler.store.database import Database
+from crawler.store.learned import TrustRow
+from crawler.store.plan import Calibration
+from crawler.store.report import DomainReport, ListReport, SourceFacts
+
+
+@dataclass(frozen=True, slots=True)
+class FullReport:
+    """All that is reported of one domain."""
+
+    found: DomainReport
+    calibration: Calibration
+    standings: list[TrustRow]
+    lists: list[ListReport]
+    sources: list[SourceFacts]
+
+
+async def report_domains(
+    db: Database, settings: Settings, name: str | None, *, window: timedelta, at: datetime | None
+) -> tuple[list[FullReport], list[str]]:
+    """Return the reports of one domain, or of all, and a sentence for each where a requested page waits.
+
+    at: knowledge time, which must not be before a last visit; None for now.  Raises BadInput.
+    """
+    wanted = await find_domains(db, name, at=at)
+    instant = at or datetime.now(UTC)
+    found = [
+        FullReport(
+            found=each,
+            calibration=await _calibration(db, domain, each),
+            standings=await learned.trust_rows(db, domain),
+            lists=await report.lists_of(db, domain),
+            sources=await report.signal_sources(db, domain),
+        )
+        for domain in wanted
+        if (each := await report.domain_report(db, domain, at=instant, window=window)) is not None
+    ]
+    return found, await waiting_lines(db, settings, at=instant, only=wanted, requested=True)
+
+
+async def measure_freshness(
+    db: Database, wanted: Collection[Domain], *, window: timedelta, at: datetime
+) -> list[DomainReport]:
+    """Return how fresh domains are, and what that took; without those that were removed meanwhile."""
+    found = [await report.domain_report(db, each, at=at, window=window) for each in wanted]
+    return [each for each in found if each is not None]
+
+
+async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Calibration:
+    """Return what audits say of the finished UTC days within the report's window."""
+    today = found.at.astimezone(UTC).date()
+    return await plan.calibration(db, domain, since=today - max(found.window, DAY), until=today)
+
+
+def next_fetch_at(found: DomainReport) -> datetime | None:
+    """Return when something is due that may be fetched; None if nothing will be due."""
+    if found.next_due_at is None:
+        return None
+    return max(found.next_due_at, found.hold_until or found.next_due_at)
+
+
+def price_in_force(settings: Settings, found: DomainReport) -> float | None:
+    """Return the price by which pages are revisited; None where a policy of a plugin says when."""
+    if found.revisit != "price" and is_policy(found.revisit, settings.plugins):
+        return None
+    return settings.price if found.price is None else found.price
+
+
+def lacks_worker(settings: Settings, found: Sequence[DomainReport]) -> bool:
+    """Whether something is due, and the worker that would fetch it does not run."""
+    is_waiting = any(
+        (at := next_fetch_at(each)) is not None and at <= each.at and not each.paused and each.holder is None
+        for each in found
+    )
+    return is_waiting and is_without_worker(settings)

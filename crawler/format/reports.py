@@ -1,0 +1,42 @@
+"""Figures of reports, plans and audits as people read them, and tables in Markdown."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from crawler.core.freshness import Agreement
+from crawler.format.values import format_share
+from crawler.planner import Planned
+
+
+class PlanCells(NamedTuple):
+    """The plan of one domain. requests: a day."""
+
+    importance: str
+    price: str
+    budget: str
+    requests: str
+    freshness: str
+
+
+def format_agreement(agreement: Agreement) -> tuple[str, str, str]:
+    """Return how many looks there were, what was expected of them, and what was found."""
+    return f"{agreement.looks:,}", format_share(agreement.expected_fresh), format_share(agreement.found_fresh)
+
+
+def format_plan(planned: Planned) -> PlanCells:
+    """Return the figures of a plan; the budget is what the user set, or what a target takes."""
+    budget = planned.domain.settings.budget_per_day
+    budget = budget if budget is not None or planned.plan.asked is None else round(planned.plan.asked)
+    return PlanCells(
+        importance=f"{planned.importance:.2f}",
+        price=f"{planned.price.per_request:.3g}",
+        budget="-" if budget is None else f"{budget:,}",
+        requests=f"{planned.plan.requests:,.1f}",
+        freshness=format_share(planned.plan.expected.freshness if planned.known else None),
+    )
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table, the first column of which holds names and the others numbers."""
+    lines = [f"| {' | '.join(columns)} |", "|---|" + "---:|" * (len(columns) - 1)]
+    return lines + [f"| {' | '.join(row)} |" for row in rows]
