@@ -7,20 +7,19 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.pages import changes_of
 from crawler.app.registration import domain_named, require_not_before_last_visit
-from crawler.core.change import diff_words as diff_words
-from crawler.core.change import excerpt as excerpt
+from crawler.core.change import diff_words, excerpt
 from crawler.core.domain import Domain
-from crawler.core.freshness import template_of as template_of
+from crawler.core.freshness import template_of
 from crawler.errors import StoreUnavailable
 from crawler.format.kinds import NEWS
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.domains import names as names
-from crawler.store.report import ChangeFilter, EventKind, FeedItem
-from crawler.store.report import Edit as Edit
+from crawler.store.domains import names
+from crawler.store.report import ChangeFilter, Edit, EventKind, FeedItem
 
 ALL_KINDS = frozenset(EventKind)
 AT_ONCE = 500  # changes that are read at a time
+BLOCKS_AT_ONCE = 100  # likewise with blocks: of each change at most 50 blocks of 500 characters, twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +164,23 @@ async def find_changes(db: Database, query: ChangesQuery, *, at: datetime | None
             return replace(where, since=instant - query.since)
         case _:
             return replace(where, since=query.since)
+
+
+async def read_bounded(
+    db: Database, wanted: ChangeFilter, *, max_count: int, max_chars: int, at: datetime
+) -> ChangesRead:
+    """Return changes behind the cursor of a filter, with their blocks, until one of the bounds is reached.
+
+    max_chars: of the texts of blocks together; the part that passes it is still returned.
+    """
+    await report.stamp_feed(db, at=at)
+    found: list[FeedItem] = []
+    chars = 0
+    while True:
+        batch = min(BLOCKS_AT_ONCE, max_count - len(found))
+        items, cursor = await report.read_on(db, wanted, most=batch, blocks=True)
+        found += items
+        chars += sum(len(side or "") for item in items for edit in item.blocks for side in (edit.was, edit.now))
+        if len(items) < batch or len(found) == max_count or chars > max_chars:
+            return ChangesRead(found, cursor, more=len(items) == batch)
+        wanted = replace(wanted, after=cursor)

@@ -22,15 +22,14 @@ from crawler.app.registration import (
 from crawler.app.status import Wait, WaitReason, format_wait, waiting_domains, why_not_now
 from crawler.clock import Clock
 from crawler.core.budget import opening
-from crawler.core.change import Change as Change
+from crawler.core.change import Change
 from crawler.core.domain import Domain, Lease
 from crawler.core.http import Authority, Fetched, Url, authority_of, path_and_query
 from crawler.engine import (
-    BAD_PATTERN as BAD_PATTERN,
-)
-from crawler.engine import (
+    BAD_PATTERN,
     CrawlLimits,
     CrawlStats,
+    FoundPage,
     LeaseResult,
     ShiftHooks,
     ShiftResult,
@@ -38,9 +37,6 @@ from crawler.engine import (
     open_resources,
     run_shift,
     settle_memory,
-)
-from crawler.engine import (
-    FoundPage as FoundPage,
 )
 from crawler.errors import StoreUnavailable
 from crawler.notify import Delivered

@@ -9,6 +9,7 @@ from crawler.core.domain import Domain
 from crawler.errors import CrawlerError
 from crawler.store import report
 from crawler.store.database import Database
+from crawler.store.report import Counting
 
 log = logging.getLogger("recrawl.pages")
 
@@ -26,6 +27,13 @@ class DomainCounter:
         if domain.id not in self._known:
             self._known.add(domain.id)
             self._waiting.put_nowait(domain)
+
+    async def has_figures(self, domain: Domain) -> bool:
+        """Return whether a domain was ever counted. One that was not of late is counted from now on."""
+        counting = await report.counting_of(self._db, domain, at=self._now())
+        if counting is not Counting.DONE:
+            self.want(domain)
+        return counting is not Counting.NEVER
 
     async def run(self) -> None:
         """Count one after the other, and wait for more. What fails is logged, and tried again by who looks next."""

@@ -9,9 +9,9 @@ from crawler.core.change import explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.freshness import PricePolicy, credible_interval
 from crawler.core.http import Fetched, Scope, Url, authority_of, key_of
-from crawler.core.opic import Order  # noqa: F401  adapters take it from here
+from crawler.core.opic import Order
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import State  # noqa: F401  the same
+from crawler.core.visit import State
 from crawler.engine import DomainParser, ParserPool
 from crawler.format.explanation import (
     format_change_rate,

@@ -12,8 +12,19 @@ from typing import BinaryIO
 from crawler.app.registration import domain_named
 from crawler.core.domain import Domain
 from crawler.errors import BadInput, CrawlerError, CursorAhead, StoreUnavailable
-from crawler.export import Exported, Format, PostgresIndex, SqliteIndex, Synced, What, called, export, in_thread, sync
-from crawler.export import cell as cell
+from crawler.export import (
+    Exported,
+    Format,
+    PostgresIndex,
+    SqliteIndex,
+    Synced,
+    What,
+    called,
+    cell,
+    export,
+    in_thread,
+    sync,
+)
 from crawler.store import domains, report
 from crawler.store.database import Database
 

@@ -10,10 +10,17 @@ from crawler.app.pages import page_named
 from crawler.app.registration import domain_named, url_prefix
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.notify import AtomScope, atom_feed
-from crawler.runtime.keys.feeds import FeedAddress, FeedWanted, address_named
-from crawler.runtime.keys.feeds import addresses_of as addresses_of
-from crawler.runtime.keys.feeds import revoke_address as revoke_address
-from crawler.runtime.keys.feeds import revoke_all_addresses as revoke_all_addresses
+from crawler.runtime.keys.feeds import (
+    FEED,
+    FeedAddress,
+    FeedWanted,
+    address_named,
+    addresses_of,
+    linked_path,
+    may_read,
+    revoke_address,
+    revoke_all_addresses,
+)
 from crawler.runtime.own_address import own_origins
 from crawler.runtime.pages import USUAL_PORT, pages_origin
 from crawler.settings import Settings

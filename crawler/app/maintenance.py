@@ -18,7 +18,7 @@ from crawler.settings import Settings
 from crawler.store import database, domains, report, retention
 from crawler.store.database import Database, Schema, open_database
 from crawler.store.report import Finding
-from crawler.store.retention import SizeEstimate as SizeEstimate
+from crawler.store.retention import SizeEstimate
 
 
 class PruneResult(NamedTuple):

@@ -20,6 +20,7 @@ from crawler.notify import (
     DeliveryContext,
     checked_target,
     deliver,
+    headline,
     keep_delivering,
     keys_of,
     may_run,
@@ -27,7 +28,6 @@ from crawler.notify import (
     open_context,
     sealed_text,
 )
-from crawler.notify import headline as headline
 from crawler.notify import send_test as send_test_message
 from crawler.plugins import load
 from crawler.runtime.keys.entrance import command_seal
@@ -37,11 +37,15 @@ from crawler.settings import Settings
 from crawler.store import report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
-from crawler.store.subscriptions import MOST_BYTES as MOST_BYTES
-from crawler.store.subscriptions import MOST_LISTED as MOST_LISTED
-from crawler.store.subscriptions import DeadLetter, Subscription, SubscriptionWish
-from crawler.store.subscriptions import discard as discard
-from crawler.store.subscriptions import redeliver as redeliver
+from crawler.store.subscriptions import (
+    MOST_BYTES,
+    MOST_LISTED,
+    DeadLetter,
+    Subscription,
+    SubscriptionWish,
+    discard,
+    redeliver,
+)
 
 WITH_CONDITION = frozenset({EventKind.FIRST, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.BACK})
 RETRY_SECONDS = 2  # until a database that is away is asked again
@@ -167,7 +171,7 @@ def missing_secrets(settings: Settings, subscription: Subscription) -> list[str]
 
 
 async def unsubscribe(db: Database, number: int) -> Subscription:
-    """Remove a subscription with all that waits for it; return it as it was. Raises BadInput."""
+    """Remove a subscription with all that waits for it; return it was. Raises BadInput."""
     found = await find_subscription(db, number)
     await subscriptions.remove(db, number)
     return found

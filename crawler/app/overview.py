@@ -9,16 +9,15 @@ from crawler.app.at_once import at_once
 from crawler.app.status import Wait, why_not_now
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY
-from crawler.core.http import TrafficHour as TrafficHour
+from crawler.core.http import TrafficHour
 from crawler.core.visit import CountedAs
-from crawler.planner import BudgetSource as BudgetSource
-from crawler.planner import Forecast, ForecastStep, JudgedHour, forecast, judged_hours
+from crawler.planner import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.settings import Settings
 from crawler.store import domains, learned, plan, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.learned import TrustRow
 from crawler.store.plan import Calibration
-from crawler.store.report import KEPT_FOR, Alike, DomainReport, ListReport, PageLine, PastFreshness
+from crawler.store.report import HOWEVER_OLD, KEPT_FOR, Alike, DomainReport, ListReport, PageLine, PastFreshness
 from crawler.store.subscriptions import SubscriptionState
 
 WINDOW = timedelta(days=30)  # that figures are summed over, as `recrawl report` does
@@ -80,6 +79,11 @@ class HomeFacts:
     more: str
     uncounted: tuple[UncountedCard, ...] = ()
     untold: tuple[SubscriptionState, ...] = ()
+
+
+async def uncounted_card(db: Database, domain: Domain) -> UncountedCard:
+    """Return the card of a domain that was never counted."""
+    return UncountedCard(domain, await report.tracked_pages(db, domain))
 
 
 async def list_summaries(

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import domain_named, require_not_before_last_visit, scope_of, url_of
-from crawler.core.change import (  # noqa: F401  adapters take these from here
+from crawler.core.change import (
     LEAST_TEXT_BYTES,
     BlockDiff,
     BlockStatus,
+    Change,
     Hunk,
     PageDiff,
     RunKind,
@@ -17,10 +18,10 @@ from crawler.core.change import (  # noqa: F401  adapters take these from here
     with_marks,
 )
 from crawler.core.domain import Domain
-from crawler.core.http import Url, authority_of, key_of, path_and_query  # noqa: F401  the same
-from crawler.core.opic import Order  # noqa: F401  the same
-from crawler.core.page import BlockKind  # noqa: F401  the same
-from crawler.core.visit import CountedAs, State  # noqa: F401  the same
+from crawler.core.http import PageKey, Url, authority_of, key_of, path_and_query
+from crawler.core.opic import Order
+from crawler.core.page import BlockKind
+from crawler.core.visit import NEVER, CountedAs, State
 from crawler.engine import ParserPool, diff_versions
 from crawler.errors import BadInput, CrawlerError
 from crawler.format.values import format_when
@@ -28,7 +29,7 @@ from crawler.plugins import load
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.report import (  # noqa: F401  the same
+from crawler.store.report import (
     Alike,
     ChangeFilter,
     Edit,
@@ -36,6 +37,7 @@ from crawler.store.report import (  # noqa: F401  the same
     PageLine,
     PageVersion,
     PastPage,
+    TakenPage,
     VersionContent,
 )
 from crawler.times import format_instant
@@ -253,3 +255,43 @@ async def find_duplicates_of(
     domain, url = await page_named(db, text)
     await report.fill(db, domain)
     return url, await report.near(db, domain, key_of(url), bits=max_bits, most=max_count + 1)
+
+
+async def read_texts(
+    db: Database, domain: Domain, *, after: PageKey, max_count: int, max_chars: int | None
+) -> tuple[list[TakenPage], PageKey | None]:
+    """Return the pages behind a key that are there, each with its newest text, and the key to go on from.
+
+    max_chars: of the texts together, None without a bound; the first page is returned whatever its length.  The key is
+    None at the end.
+    """
+    batch = await report.pages_to_take(db, domain, after=after, most=max_count)
+    chars, shown = 0, 0
+    for page in batch:
+        chars += len(page.text)
+        if shown and max_chars is not None and chars > max_chars:
+            break
+        shown += 1
+    is_last = shown == len(batch) < max_count
+    return list(batch[:shown]), None if is_last or not batch else batch[shown - 1].key
+
+
+async def find_text(
+    db: Database, text: str, *, number: int | None = None, at: datetime | None = None
+) -> tuple[Url, VersionContent | None]:
+    """Return the URL as its domain spells it, and the newest version, the one of a number, or the newest at an instant.
+
+    Raises BadInput for a domain that is not registered.
+    """
+    domain, url = await page_named(db, text)
+    return url, await report.version_of(db, domain, url, number=number, at=at)
+
+
+async def list_versions_before(
+    db: Database, text: str, *, before: int | None, max_count: int
+) -> tuple[list[PageVersion], int | None]:
+    """Return versions of a page, the newest first, and the number before which to go on; None at the end."""
+    domain, url = await page_named(db, text)
+    found = await report.versions_of(db, domain, url, most=max_count, before=before)
+    last = found[-1].number if len(found) == max_count else 1
+    return found, last if last > 1 else None

@@ -5,27 +5,24 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import find_domains
-from crawler.core.budget import Expectation as Expectation
-from crawler.core.budget import PolicyForecast as PolicyForecast
-from crawler.core.budget import Price as Price
-from crawler.core.budget import week_from as week_from
+from crawler.core.budget import Expectation, PolicyForecast, Price, week_from
 from crawler.core.domain import Domain
-from crawler.core.freshness import Agreement as Agreement
-from crawler.planner import LOOKED_BACK as LOOKED_BACK
-from crawler.planner import AuditFinding as AuditFinding
-from crawler.planner import BudgetSource as BudgetSource
+from crawler.core.freshness import Agreement
 from crawler.planner import (
+    LOOKED_BACK,
+    AuditFinding,
+    BudgetSource,
     DomainAudit,
     Forecast,
+    ForecastStep,
     Planned,
     TrafficFinding,
     audit_domains,
+    findings,
     forecast,
     plan_domains,
     traffic_findings,
 )
-from crawler.planner import ForecastStep as ForecastStep
-from crawler.planner import findings as findings
 from crawler.plugins import load
 from crawler.prune import Pruned, keep_quota
 from crawler.settings import Settings

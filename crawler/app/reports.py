@@ -4,22 +4,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.registration import find_domains
-from crawler.app.registration import require_not_before_last_visit as require_not_before_last_visit
+from crawler.app.registration import find_domains, require_not_before_last_visit
 from crawler.app.status import waiting_lines
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY
-from crawler.core.freshness import Agreement as Agreement
+from crawler.core.freshness import DAY, Agreement
 from crawler.plugins import is_policy
-from crawler.runtime.pages import pages_origin as pages_origin
-from crawler.runtime.private import private_folder as private_folder
+from crawler.runtime.pages import pages_origin
+from crawler.runtime.private import private_folder
 from crawler.runtime.stack import is_without_worker
 from crawler.settings import Settings
 from crawler.store import learned, plan, report
 from crawler.store.database import Database
 from crawler.store.learned import TrustRow
 from crawler.store.plan import Calibration
-from crawler.store.report import DomainReport, ListReport, SourceFacts
+from crawler.store.report import HOWEVER_OLD, KEPT_FOR, DomainReport, ListReport, SourceFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +55,13 @@ async def report_domains(
 
 
 async def measure_freshness(
-    db: Database, wanted: Collection[Domain], *, window: timedelta, at: datetime
+    db: Database, wanted: Collection[Domain], *, window: timedelta, at: datetime, kept_for: timedelta = KEPT_FOR
 ) -> list[DomainReport]:
-    """Return how fresh domains are, and what that took; without those that were removed meanwhile."""
-    found = [await report.domain_report(db, each, at=at, window=window) for each in wanted]
+    """Return how fresh domains are, and what that took; without those that were removed meanwhile.
+
+    kept_for: figures of a large domain may be as old as that.
+    """
+    found = [await report.domain_report(db, each, at=at, window=window, kept_for=kept_for) for each in wanted]
     return [each for each in found if each is not None]
 
 

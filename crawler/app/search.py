@@ -5,7 +5,7 @@ from pathlib import Path
 
 from crawler.app.exports import open_index
 from crawler.core.domain import Domain
-from crawler.export import SearchHit, require_words, search
+from crawler.export import SearchHit, is_searchable, require_words, search
 from crawler.runtime.search_index import search_file
 from crawler.store.database import Database
 
@@ -23,3 +23,11 @@ async def search_pages(
     async with open_index(db, str(file), [only.authority] if only is not None else []) as index:
         await index.sync()
     return await asyncio.to_thread(search, file, words, domain=only.authority if only is not None else None, most=most)
+
+
+async def search_index(home: Path, words: str, *, domain: str | None, most: int) -> list[SearchHit] | None:
+    """Return the parts of pages that say the words, by the index as it was synced last; None if there is none yet."""
+    file = search_file(home)
+    if not await asyncio.to_thread(is_searchable, file):
+        return None
+    return await asyncio.to_thread(search, file, words, domain=domain, most=most)

@@ -5,20 +5,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
-from crawler.engine import ParserPool, settle_memory
+from crawler.engine import ParserPool, give_back, settle_memory
 from crawler.plugins import load
 from crawler.runtime.children import TAG
-from crawler.runtime.keys.entrance import ENTERING as ENTERING
-from crawler.runtime.keys.entrance import ENTRANCE as ENTRANCE
-from crawler.runtime.keys.entrance import Signer as Signer
-from crawler.runtime.keys.entrance import ensure_key, entrance
-from crawler.runtime.keys.feeds import FEED as FEED
-from crawler.runtime.own_address import LONGEST_NONCE as LONGEST_NONCE
-from crawler.runtime.own_address import NAMES as NAMES
-from crawler.runtime.own_address import PROOF_PATH as PROOF_PATH
-from crawler.runtime.own_address import proof_of as proof_of
-from crawler.runtime.pages import USUAL_PORT as USUAL_PORT
-from crawler.runtime.pages import noted_as_serving
+from crawler.runtime.keys.entrance import ENTERING, ENTRANCE, Signer, ensure_key, entrance
+from crawler.runtime.keys.feeds import FEED
+from crawler.runtime.own_address import LONGEST_NONCE, NAMES, PROOF_PATH, proof_of
+from crawler.runtime.pages import USUAL_PORT, noted_as_serving
 from crawler.settings import Settings
 from crawler.store.database import Database
 

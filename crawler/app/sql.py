@@ -3,7 +3,7 @@
 from contextlib import AbstractAsyncContextManager
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from crawler.export import shown_value as shown_value
+from crawler.export import shown_value
 from crawler.runtime.postgres.psql import run_psql
 from crawler.runtime.stack import crawl_database, known_database
 from crawler.settings import Settings

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from crawler.runtime.keys.api_tokens import ApiToken, make_token, revoke_token, tokens_of
+from crawler.runtime.keys.api_tokens import ApiToken, make_token, revoke_token, token_shown, tokens_of
 from crawler.settings import Settings
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from crawler.app.registration import domain_named, require_not_before_last_visit, url_of
 from crawler.app.status import format_wait, why_not_now
 from crawler.clock import Clock
-from crawler.core.change import (  # noqa: F401  adapters take these from here
+from crawler.core.change import (
     Change,
     Difference,
     ExplainedBlock,
@@ -16,8 +16,8 @@ from crawler.core.change import (  # noqa: F401  adapters take these from here
     why_no_news,
 )
 from crawler.core.domain import Domain
-from crawler.core.http import Fetched, Unreached, Url  # noqa: F401  the same
-from crawler.core.rendering import RenderChoice  # noqa: F401  the same
+from crawler.core.http import Fetched, Unreached, Url
+from crawler.core.rendering import RenderChoice
 from crawler.engine import TryResult, TryWay, open_resources, try_page
 from crawler.format.reasons import format_reason
 from crawler.plugins import load

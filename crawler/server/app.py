@@ -13,32 +13,31 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from crawler.app.changes import newest_changes
+from crawler.app.changes import Database, EventKind, newest_changes
 from crawler.app.domain_counter import DomainCounter
-from crawler.app.feeds import read_feed
+from crawler.app.feeds import FEED, FeedWanted, linked_path, may_read, read_feed
 from crawler.app.index_keeper import IndexKeeper
 from crawler.app.overview import (
     CARD_INSTANTS,
     CARD_PAGES,
+    HOWEVER_OLD,
+    Domain,
     DomainCard,
     DomainFacts,
     UncountedCard,
     examine_domain,
     list_summaries,
     summarize_domain,
+    uncounted_card,
 )
-from crawler.app.pages import VersionsQuery
+from crawler.app.pages import Url, VersionsQuery
 from crawler.app.pieces import find_pieces
 from crawler.app.registration import domain_named, url_of
+from crawler.app.serving import ENTRANCE, ParserPool, give_back
 from crawler.app.try_page import TryWay, try_url_of
 from crawler.clock import Clock
-from crawler.core.domain import Domain
-from crawler.core.http import Url
-from crawler.engine import ParserPool, give_back
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 from crawler.format.kinds import NEWS, format_kind
-from crawler.runtime.keys.entrance import ENTRANCE
-from crawler.runtime.keys.feeds import FEED, FeedWanted, linked_path, may_read
 from crawler.server.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
 from crawler.server.api import API_PATH, ApiOnDemand
 from crawler.server.remembered import Remembered
@@ -61,9 +60,6 @@ from crawler.server.ui.render import (
 from crawler.server.ui.render import try_page as tried_page
 from crawler.server.ui.shown import style
 from crawler.settings import settings
-from crawler.store import report
-from crawler.store.database import Database
-from crawler.store.report import Counting, EventKind
 
 MOST_FORM_BYTES = 64 << 10
 MOST_NOTICES = 1000  # of sessions that sent a form and never looked at what came of it
@@ -95,12 +91,12 @@ class PageServer:
 
         Nobody waits while a large domain is counted: its figures are as they were counted before.
         """
-        if await self._is_uncounted(domain):
-            return UncountedCard(domain, await report.tracked_pages(self.db, domain))
+        if not await self.counter.has_figures(domain):
+            return await uncounted_card(self.db, domain)
         return await self._cards.get(
             domain.id,
             lambda: summarize_domain(
-                self.db, domain, at=self.now(), sample=CARD_PAGES, instants=CARD_INSTANTS, kept_for=report.HOWEVER_OLD
+                self.db, domain, at=self.now(), sample=CARD_PAGES, instants=CARD_INSTANTS, kept_for=HOWEVER_OLD
             ),
         )
 
@@ -108,23 +104,14 @@ class PageServer:
         """All about a domain, likewise."""
 
         async def found() -> DomainFacts | None:
-            card = await summarize_domain(self.db, domain, at=self.now(), kept_for=report.HOWEVER_OLD)
+            card = await summarize_domain(self.db, domain, at=self.now(), kept_for=HOWEVER_OLD)
             if card is None:
                 return None
-            return await examine_domain(
-                self.db, settings(), card, kept_for=report.HOWEVER_OLD, most_planned=MOST_PLANNED
-            )
+            return await examine_domain(self.db, settings(), card, kept_for=HOWEVER_OLD, most_planned=MOST_PLANNED)
 
-        if await self._is_uncounted(domain):
-            return UncountedCard(domain, await report.tracked_pages(self.db, domain))
+        if not await self.counter.has_figures(domain):
+            return await uncounted_card(self.db, domain)
         return await self._facts.get(domain.id, found)
-
-    async def _is_uncounted(self, domain: Domain) -> bool:
-        """Whether there are no figures of a domain yet. Those that are missing or too old are counted from now on."""
-        counting = await report.counting_of(self.db, domain, at=self.now())
-        if counting is not Counting.DONE:
-            self.counter.want(domain)
-        return counting is Counting.NEVER
 
     def forget(self, domain: Domain) -> None:
         """Reckon a domain's figures anew: its user has changed it."""

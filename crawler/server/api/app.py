@@ -13,9 +13,9 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import TypeAdapter
 
 from crawler import __version__
+from crawler.app.tokens import token_shown
 from crawler.errors import CrawlerError
 from crawler.json_lines import json_text
-from crawler.runtime.keys.api_tokens import token_shown
 from crawler.server.api.endpoints import Api
 from crawler.server.api.limits import STRANGERS, RateLimit
 from crawler.server.api.problems import HANDLERS, NO_STORE, RESPONSES, Problem

@@ -1,6 +1,5 @@
 """The verbs of the API: what each takes, what it gives, and how it reads the store."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,21 +10,17 @@ from fastapi import HTTPException, Query
 from pydantic import BeforeValidator
 
 from crawler import times
-from crawler.app.pages import changes_of, page_named
-from crawler.app.registration import domain_named
-from crawler.core.http import PageKey
-from crawler.export import SearchHit, is_searchable, require_words, search
+from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_bounded
+from crawler.app.pages import PageKey, PageVersion, changes_of, find_text, list_versions_before, read_texts
+from crawler.app.registration import domain_named, find_domains
+from crawler.app.reports import HOWEVER_OLD, Database, DomainReport, measure_freshness
+from crawler.app.search import SearchHit, require_words, search_index
 from crawler.format.kinds import parse_kinds
-from crawler.runtime.search_index import search_file
 from crawler.server.api.values import DomainItem, Items, PageItem, PageText, row
-from crawler.store import domains, report
-from crawler.store.database import Database
-from crawler.store.report import ChangeFilter, DomainReport, EventKind, FeedItem, PageVersion
 
 MAX_CHANGES, MAX_PAGES, MAX_TEXTS, MAX_VERSIONS, MAX_HITS, MAX_REPORTS = 1000, 500, 50, 500, 50, 50
 MAX_CHARS = 4 << 20  # of texts in one answer, after the first
 MAX_CURSOR, MAX_VERSION = 2**63 - 1, 2**31 - 1
-CHANGES_AT_ONCE = 100  # read from the store: of each at most 50 blocks of 500 characters, twice
 WEEK = timedelta(days=7)
 
 
@@ -61,7 +56,7 @@ class Api:
 
     async def domains(self) -> Items[DomainItem]:
         """List the registered domains."""
-        found = [each.domain for each in await domains.every(self.db)]
+        found = await find_domains(self.db, None, at=None)
         return Items(
             [row(DomainItem, each, domain=each.authority, aliases=sorted(each.aliases)) for each in found], None
         )
@@ -80,19 +75,10 @@ class Api:
     ) -> Items[FeedItem]:
         """List changes in the order of the feed. `next` is never null: keep it, and ask again with it as `after`."""
         where = await changes_of(self.db, what) if what is not None else ChangeFilter()
-        kinds = parse_kinds(kind) if kind is not None else frozenset(EventKind)
+        kinds = parse_kinds(kind) if kind is not None else ALL_KINDS
         wanted = replace(where, after=after, kinds=kinds, since=since)
-        await report.stamp_feed(self.db, at=self.now())
-        found: list[FeedItem] = []
-        chars = 0
-        while True:
-            batch = min(CHANGES_AT_ONCE, limit - len(found))
-            items, cursor = await report.read_on(self.db, wanted, most=batch, blocks=True)
-            found += items
-            chars += sum(len(side or "") for item in items for edit in item.blocks for side in (edit.was, edit.now))
-            if len(items) < batch or len(found) == limit or chars > MAX_CHARS:
-                return Items(found, str(cursor))  # also at the end: more will come
-            wanted = replace(wanted, after=cursor)
+        found = await read_bounded(self.db, wanted, max_count=limit, max_chars=MAX_CHARS, at=self.now())
+        return Items(found.items, str(found.next))  # also at the end: more will come
 
     async def pages(
         self,
@@ -103,16 +89,13 @@ class Api:
         limit: Annotated[int, _limit(MAX_PAGES, f" With texts at most {MAX_TEXTS}.")] = 100,
     ) -> Items[PageItem]:
         """List the pages of a domain that are there, by key."""
-        found, most = await domain_named(self.db, domain), min(limit, MAX_TEXTS) if text else limit
-        batch = await report.pages_to_take(self.db, found, after=PageKey(bytes.fromhex(after)), most=most)
-        chars, shown = 0, 0
-        for page in batch:
-            chars += len(page.text) if text else 0
-            if shown and chars > MAX_CHARS:
-                break
-            shown += 1
-        is_last = shown == len(batch) < most
-        cursor = None if is_last or not batch else batch[shown - 1].key.hex()
+        pages, last = await read_texts(
+            self.db,
+            await domain_named(self.db, domain),
+            after=PageKey(bytes.fromhex(after)),
+            max_count=min(limit, MAX_TEXTS) if text else limit,
+            max_chars=MAX_CHARS if text else None,
+        )
         rows = [
             row(
                 PageItem,
@@ -120,9 +103,9 @@ class Api:
                 digest=page.digest.hex() if page.digest is not None else None,
                 text=page.text if text else None,
             )
-            for page in batch[:shown]
+            for page in pages
         ]
-        return Items(rows, cursor)
+        return Items(rows, last.hex() if last is not None else None)
 
     async def text(
         self,
@@ -132,8 +115,7 @@ class Api:
         at: Annotated[Instant | None, Query(description="The newest version at that instant, ISO 8601.")] = None,
     ) -> PageText:
         """Return what a page said: its newest version, the one of a number, or the newest at an instant."""
-        domain, own_url = await page_named(self.db, url)
-        found = await report.version_of(self.db, domain, own_url, number=version, at=at)
+        own_url, found = await find_text(self.db, url, number=version, at=at)
         if found is None:
             raise HTTPException(404, f"no such version of {own_url} is kept")
         kept = found.version
@@ -157,9 +139,8 @@ class Api:
         limit: Annotated[int, _limit(MAX_VERSIONS)] = 100,
     ) -> Items[PageVersion]:
         """List the versions of a page, the newest first."""
-        domain, own_url = await page_named(self.db, url)
-        found = await report.versions_of(self.db, domain, own_url, most=limit, before=before)
-        return Items(found, str(found[-1].number) if len(found) == limit and found[-1].number > 1 else None)
+        found, last = await list_versions_before(self.db, url, before=before, max_count=limit)
+        return Items(found, str(last) if last is not None else None)
 
     async def freshness(
         self,
@@ -172,14 +153,10 @@ class Api:
         if domain is not None:
             wanted = [await domain_named(self.db, domain)]
         else:
-            every = sorted((each.domain for each in await domains.every(self.db)), key=lambda each: each.authority)
+            every = sorted(await find_domains(self.db, None, at=None), key=lambda each: each.authority)
             wanted = [each for each in every if each.authority > after]
-        found = [
-            await report.domain_report(self.db, each, at=self.now(), window=WEEK, kept_for=report.HOWEVER_OLD)
-            for each in wanted[:limit]
-        ]
-        more = wanted[limit - 1].authority if len(wanted) > limit else None
-        return Items([each for each in found if each is not None], more)
+        found = await measure_freshness(self.db, wanted[:limit], window=WEEK, at=self.now(), kept_for=HOWEVER_OLD)
+        return Items(found, wanted[limit - 1].authority if len(wanted) > limit else None)
 
     async def search(
         self,
@@ -192,11 +169,11 @@ class Api:
         limit: Annotated[int, _limit(MAX_HITS)] = 10,
     ) -> Items[SearchHit]:
         """Find the parts of pages that say words, the best first, as they were a minute ago or at the search before."""
-        file = search_file(self.home)
         require_words(q)
         trouble = self.want_index()
-        if not await asyncio.to_thread(is_searchable, file):
+        only = (await domain_named(self.db, domain)).authority if domain is not None else None
+        found = await search_index(self.home, q, domain=only, most=limit)
+        if found is None:
             why = f"there is no index to search ({trouble})" if trouble else "the index to search is being made"
             raise HTTPException(503, f"{why}: ask again", {"retry-after": "5"})
-        only = (await domain_named(self.db, domain)).authority if domain is not None else None
-        return Items(await asyncio.to_thread(search, file, q, domain=only, most=limit), None)
+        return Items(found, None)

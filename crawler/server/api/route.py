@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from crawler.store.database import Database
+from crawler.app.database import Database
 
 API_PATH = "/api/{rest:path}"
 

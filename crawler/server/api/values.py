@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from crawler.core.http import Url
-from crawler.core.visit import State
+from crawler.app.pages import State, Url
 
 T = TypeVar("T")
 

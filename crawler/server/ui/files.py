@@ -7,12 +7,9 @@ from pathlib import Path
 
 from crawler.app.changes import Database, FeedItem, newest_changes
 from crawler.app.overview import DomainFacts, HomeFacts, examine_domain, summarize_domain
-from crawler.app.pages import VersionsQuery
-from crawler.core.domain import Domain
-from crawler.core.http import Url
-from crawler.engine import ParserPool
+from crawler.app.pages import Domain, Url, VersionsQuery
+from crawler.app.serving import open_parsers
 from crawler.errors import CrawlerError
-from crawler.plugins import load
 from crawler.server.ui.changes import ChangeFacts, ChangesAsked
 from crawler.server.ui.links import Addresses
 from crawler.server.ui.page import url_facts
@@ -41,7 +38,7 @@ async def write_pages(db: Database, wanted: Sequence[Domain], folder: Path, *, a
     links = Addresses(frozenset(url for urls in pages.values() for url in urls))
     writer = _Writer(folder)
     writer.make_folder()
-    async with ParserPool(1, plugins=load(settings().plugins)) as readers:
+    async with open_parsers(settings()) as readers:
         for facts in found:
             own = items[facts.domain.id]
             writer.write(links.domain(facts.domain.authority), domain_page(facts, own[:CHANGES_OF_DOMAIN], links=links))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from urllib.parse import urlencode
 
-from crawler.core.http import Url
+from crawler.app.pages import Url
 
 READABLE = 40  # characters of a file's name that tell whose it is
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from crawler.app.changes import EventKind, FeedItem
 from crawler.app.overview import WINDOW, DomainFacts, HomeFacts, UncountedCard
 from crawler.app.pages import BlockStatus
 from crawler.app.pieces import PickWay, PieceFacts
@@ -24,7 +25,6 @@ from crawler.server.ui.home import freshness_plot
 from crawler.server.ui.links import Addresses
 from crawler.server.ui.page import UrlFacts
 from crawler.server.ui.shown import rendered, style
-from crawler.store.report import EventKind, FeedItem
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from crawler import __version__
-from crawler.core.change import Change, ExplainedBlock
-from crawler.core.http import Url, path_and_query
-from crawler.core.visit import NEVER
+from crawler.app.pages import NEVER, Change, PageLine, Url, path_and_query
+from crawler.app.try_page import ExplainedBlock
 from crawler.format.reasons import HTTP_PREFIX, format_reason
 from crawler.format.texts import harmless
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span
 from crawler.server.ui.links import outside
 from crawler.server.ui.plots import NARROW, drawn
-from crawler.store.report import PageLine
 from crawler.times import format_instant
 
 STYLE = Path(__file__).with_name("static") / "style.css"
