@@ -13,7 +13,7 @@ from crawler import __version__
 
 
 class Place(NamedTuple):
-    """Where a command stands, and the panel of the help in which it is listed."""
+    """Where a command stands below crawler.cli, and the panel of the help in which it is listed."""
 
     module: str
     attribute: str
@@ -21,44 +21,42 @@ class Place(NamedTuple):
 
 
 LOOK, RUN, SERVE = "Look", "Run", "Run in containers and as services"
-STACK = "crawler.cli.commands.stack"
-SERVICE = "crawler.cli.commands.service"
 PLACES = {
-    "crawl": Place("crawler.cli.commands.crawl", "crawl"),
-    "refresh": Place("crawler.cli.commands.refresh", "refresh"),
-    "hint": Place("crawler.cli.commands.hint", "hint"),
-    "pages": Place("crawler.cli.commands.pages", "pages", LOOK),
-    "report": Place("crawler.cli.commands.report", "report", LOOK),
-    "traffic": Place("crawler.cli.commands.traffic", "traffic", LOOK),
-    "plan": Place("crawler.cli.commands.plan", "plan", LOOK),
-    "audit": Place("crawler.cli.commands.audit", "audit", LOOK),
-    "changes": Place("crawler.cli.commands.changes", "changes", LOOK),
-    "diff": Place("crawler.cli.commands.versions", "diff", LOOK),
-    "versions": Place("crawler.cli.commands.versions", "versions", LOOK),
-    "show": Place("crawler.cli.commands.versions", "show", LOOK),
-    "export": Place("crawler.cli.commands.export", "export", LOOK),
-    "sync": Place("crawler.cli.commands.export", "sync", LOOK),
-    "duplicates": Place("crawler.cli.commands.duplicates", "duplicates", LOOK),
-    "explain": Place("crawler.cli.commands.explain", "explain", LOOK),
-    "try": Place("crawler.cli.commands.try_page", "try_page", LOOK),
-    "up": Place(STACK, "up", RUN),
-    "down": Place(STACK, "down", RUN),
-    "status": Place(STACK, "status", RUN),
-    "ui": Place(STACK, "ui", RUN),
-    "serve": Place("crawler.cli.commands.serve", "serve", RUN),
-    "mcp": Place("crawler.cli.commands.mcp", "mcp", RUN),
-    "tokens": Place("crawler.cli.commands.tokens", "app", RUN),
-    "deploy": Place(SERVICE, "deploy", SERVE),
-    "server": Place(SERVICE, "server", SERVE),
-    "worker": Place(SERVICE, "worker", SERVE),
-    "health": Place(SERVICE, "health", SERVE),
-    "domains": Place("crawler.cli.commands.domains", "app"),
-    "rules": Place("crawler.cli.commands.rules", "app"),
-    "feed": Place("crawler.cli.commands.feed", "feed", LOOK),
-    "notify": Place("crawler.cli.commands.notify", "app"),
-    "plugins": Place("crawler.cli.commands.plugins", "plugins", RUN),
-    "prune": Place("crawler.cli.commands.prune", "prune", RUN),
-    "db": Place("crawler.cli.commands.db", "app", RUN),
+    "crawl": Place("crawling.crawl", "crawl"),
+    "refresh": Place("crawling.refresh", "refresh"),
+    "hint": Place("crawling.hint", "hint"),
+    "pages": Place("pages.pages", "pages", LOOK),
+    "report": Place("reports.report", "report", LOOK),
+    "traffic": Place("domains.traffic", "traffic", LOOK),
+    "plan": Place("reports.plan", "plan", LOOK),
+    "audit": Place("reports.audit", "audit", LOOK),
+    "changes": Place("reports.changes", "changes", LOOK),
+    "diff": Place("pages.versions", "diff", LOOK),
+    "versions": Place("pages.versions", "versions", LOOK),
+    "show": Place("pages.versions", "show", LOOK),
+    "export": Place("delivery.export", "export", LOOK),
+    "sync": Place("delivery.export", "sync", LOOK),
+    "duplicates": Place("pages.duplicates", "duplicates", LOOK),
+    "explain": Place("pages.explain", "explain", LOOK),
+    "try": Place("pages.try_page", "try_page", LOOK),
+    "up": Place("running.stack", "up", RUN),
+    "down": Place("running.stack", "down", RUN),
+    "status": Place("running.stack", "status", RUN),
+    "ui": Place("running.stack", "ui", RUN),
+    "serve": Place("running.serve", "serve", RUN),
+    "mcp": Place("running.mcp", "mcp", RUN),
+    "tokens": Place("delivery.tokens", "app", RUN),
+    "deploy": Place("running.service", "deploy", SERVE),
+    "server": Place("running.service", "server", SERVE),
+    "worker": Place("running.service", "worker", SERVE),
+    "health": Place("running.service", "health", SERVE),
+    "domains": Place("domains.domains", "app"),
+    "rules": Place("domains.rules", "app"),
+    "feed": Place("delivery.feed", "feed", LOOK),
+    "notify": Place("delivery.notify", "app"),
+    "plugins": Place("running.plugins", "plugins", RUN),
+    "prune": Place("running.prune", "prune", RUN),
+    "db": Place("running.db", "app", RUN),
 }
 
 
@@ -66,7 +64,7 @@ PLACES = {
 def command_named(name: str) -> Any:
     """The command, or the group of commands, that is typed so."""
     place, alone = PLACES[name], typer.Typer()
-    found = getattr(import_module(place.module), place.attribute)
+    found = getattr(import_module(f"crawler.cli.{place.module}"), place.attribute)
     if isinstance(found, typer.Typer):
         alone.add_typer(found, name=name, rich_help_panel=place.panel)
     else:

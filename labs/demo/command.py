@@ -1,9 +1,9 @@
 """python -m labs demo: what the guided tour shows at its end."""
 
-from crawler.cli.actions.reports.changes import show_examples
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show_facts
 from crawler.cli.progress import Days
+from crawler.cli.reports.changes_output import show_examples
 from crawler.format.lists import format_lists
 from crawler.format.values import format_bytes, format_count, format_share
 from crawler.settings import settings

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from crawler.cli import marked, output
-from crawler.cli.actions.pages import versions
+from crawler.cli.pages import versions_output
 from tests.commands import Answer, Recrawl, Site
 
 DAYS = ("2099-01-01", "2099-02-01", "2099-03-01")
@@ -43,7 +43,7 @@ def shop(recrawl: Recrawl, site: Site) -> Site:
 def console(monkeypatch: pytest.MonkeyPatch) -> list[Console]:
     """Terminals in place of the output; the last one in the list is used."""
     made = [terminal(100)]
-    for module in (output, marked, versions):
+    for module in (output, marked, versions_output):
         monkeypatch.setattr(module, "out", lambda: made[-1])
     return made
 

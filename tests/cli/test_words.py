@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from crawler.cli import output
-from crawler.cli.actions.domains.register import warn_of_no_contact
+from crawler.cli.domains.register import warn_of_no_contact
 from crawler.cli.values import since
 from crawler.core.domain_settings import DomainSettings
 from crawler.format.values import format_instant, format_when

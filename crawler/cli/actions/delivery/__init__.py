@@ -1,1 +1,0 @@
-"""What goes to others: notifications, feeds, tokens, exports."""

@@ -1,1 +1,0 @@
-"""Pages: listed, compared version by version, looked at once without a record."""

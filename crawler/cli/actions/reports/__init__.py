@@ -1,1 +1,0 @@
-"""What is fresh, what has changed, what a budget brings."""

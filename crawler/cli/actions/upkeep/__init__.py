@@ -1,1 +1,0 @@
-"""Keeping the store: dumps, retention, SQL, plugins."""

@@ -1,0 +1,1 @@
+"""The commands that crawl, or decide what is crawled next: crawl, refresh, hint."""

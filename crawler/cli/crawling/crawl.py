@@ -1,0 +1,64 @@
+"""recrawl crawl: its options and its help."""
+
+from typing import Annotated
+
+import typer
+
+from crawler.app.settings import SettingsPatch
+from crawler.cli import values
+from crawler.cli.options import At, Json, Offline
+from crawler.cli.settings_options import NOTHING, with_settings
+
+
+@with_settings(of_crawl=True)
+def crawl(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="URL|DOMAIN", help="What to crawl; what is not registered will be.")
+    ] = None,
+    pages: Annotated[int | None, typer.Option(min=1, metavar="N", help="Look at so many pages, at most.")] = None,
+    due: Annotated[
+        bool, typer.Option("--due", help="Only what is due: of the domains named, or of all that are registered.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be fetched now and what that costs; touch nothing.")
+    ] = False,
+    shift_time: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Finish after this long: 90s, 10m, 2h.")
+    ] = None,
+    offline: Offline = False,
+    patch: SettingsPatch = NOTHING,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Crawl domains in this process, until nothing is due: pages never seen, and those worth looking at again.
+
+    A URL that belongs to no registered domain registers one, with the settings given here. A URL with a path is
+    looked at whether it is due or not. The first Ctrl-C finishes what is under way, the second ends at once.
+
+    Exit code 1 where a domain could not be crawled: it answers nothing but errors such as 503 and is left alone for a
+    while, its robots.txt cannot be had, or another worker has taken it over. A page that fails alone is no such thing.
+
+    Examples:
+
+        recrawl crawl https://docs.example.com
+        recrawl crawl docs.example.com --pages 100
+        recrawl crawl --due
+        recrawl crawl docs.example.com --dry-run
+        recrawl crawl http://127.0.0.1:8000/ --allow-private --json
+    """
+    from crawler.cli.crawling import crawl_output
+
+    options = crawl_output.CrawlOptions(
+        names=tuple(names or ()),
+        pages=pages,
+        due=due,
+        patch=patch,
+        offline=offline,
+        shift_time=values.span(shift_time) if shift_time else None,
+        at=at,
+    )
+    if dry_run:
+        from crawler.cli.crawling import preview
+
+        return preview.preview(options, as_json=as_json)
+    return crawl_output.crawl(options, as_json=as_json)

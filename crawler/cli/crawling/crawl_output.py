@@ -1,0 +1,118 @@
+"""recrawl crawl: one crawl run in this process, from names to a table of what was done."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from crawler.app.crawl import CrawlRequest, CrawlResult, Domain, Fetched, ShiftHooks, Targets, count_due, find_targets
+from crawler.app.crawl import crawl as crawl_targets
+from crawler.app.database import Database
+from crawler.app.explain import explain_refusal
+from crawler.app.maintenance import check_plugins
+from crawler.app.registration import url_of
+from crawler.app.settings import SettingsPatch
+from crawler.cli.crawling.crawl_result import print_result
+from crawler.cli.delivery.notify_run import tell_failures
+from crawler.cli.domains.register import ask_and_register
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import err, remark
+from crawler.cli.progress import CrawlProgress
+from crawler.cli.running.prune_output import remark_quotas
+from crawler.cli.session import Interrupts, with_database
+from crawler.clock import Clock
+from crawler.core.http import Url, authority_of, path_and_query
+from crawler.errors import BadInput
+from crawler.format.values import format_count, format_instant
+from crawler.settings import settings
+from crawler.store import domains
+
+NEARLY_NOW = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlOptions:
+    """What the command line asks for. names: URLs and names; none with `due` means all that are registered."""
+
+    names: tuple[str, ...]
+    pages: int | None
+    due: bool
+    patch: SettingsPatch
+    offline: bool
+    shift_time: timedelta | None
+    at: datetime | None
+
+    def check(self) -> None:
+        """Raise BadInput where nothing is named, or a plugin cannot be used, before anything begins."""
+        if not self.names and not self.due:
+            raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
+        check_plugins(settings())
+
+
+def crawl(options: CrawlOptions, *, as_json: bool) -> int:
+    options.check()
+    used = settings()
+
+    async def work(db: Database, interrupts: Interrupts) -> tuple[CrawlResult, Interrupts]:
+        clock = Clock.at(options.at)
+
+        async def register(name: str) -> tuple[Domain, Fetched | None]:
+            return await ask_and_register(db, name, options.patch, offline=options.offline, at=clock.now())
+
+        targets = await find_targets(db, options.names, at=options.at, register=register, only_due=options.due)
+        _remark_before(targets, options)
+        request = CrawlRequest(
+            role="crawl",
+            at=options.at,
+            max_pages=options.pages,
+            time_limit=options.shift_time,
+            stop=interrupts.stop,
+            ignore_pace=bool(options.names),  # whoever names a domain wants it now, not spread over the day
+        )
+        pending = (await count_due(db, targets.domains, at=clock.now()) if err().is_terminal else 0) or 0
+        with CrawlProgress(pending=pending, most=options.pages) as progress:
+            hooks = ShiftHooks(progress=progress.advance)
+            result = await crawl_targets(db, used, targets, request, clock=clock, hooks=hooks)
+        if not options.due:
+            result.refused = await _refused(db, options.names, result.at)
+        return result, interrupts
+
+    # Every lease needs a connection for its records and one for its renewals.
+    result, interrupts = with_database(work, connections=2 * used.leases_at_once + 2, patient=True)
+    remark_quotas(result.pruned)
+    _remark_notified(result)
+    print_result(result, as_json=as_json)
+    if interrupts.number is not None:
+        return 128 + interrupts.number
+    return DONE if result.is_well else PROBLEM
+
+
+def _remark_before(targets: Targets, options: CrawlOptions) -> None:
+    for domain in targets.known:
+        if options.patch.differs_from(domain.settings):
+            remark(f"{domain.authority} is registered: its settings stay (recrawl domains set {domain.authority})")
+    if options.at is not None and options.at > datetime.now(UTC) + NEARLY_NOW:
+        then = format_instant(options.at)
+        remark(f"recrawl: what is read now counts as read at {then}; until then, go on with --at")
+
+
+def _remark_notified(result: CrawlResult) -> None:
+    done = result.delivered
+    if done.messages:
+        remark(f"Told: {format_count(done.changes, 'change')} in {format_count(done.messages, 'message')}")
+    tell_failures(done)
+    if result.notify_error:
+        remark(f"recrawl: {result.notify_error}; recrawl notify run tells what was found")
+
+
+async def _refused(db: Database, names: Sequence[str], at: datetime) -> dict[Url, str]:
+    """The URLs that were named and may not be asked for, and why not."""
+    found = {}
+    for url in map(url_of, names):
+        domain = await domains.find(db, authority_of(url))
+        if domain is None or path_and_query(url) == "/":
+            continue
+        home = domain.scope(max_depth=settings().max_depth).home(url)
+        why = await explain_refusal(db, settings(), domain, home, at=at)
+        if why:
+            found[home] = why
+    return found

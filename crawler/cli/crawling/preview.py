@@ -1,0 +1,100 @@
+"""recrawl crawl --dry-run: what would be fetched now and what that would cost, without touching anything."""
+
+from datetime import UTC, datetime
+
+from crawler.app.domains import settings_of_new
+from crawler.app.preview import CrawlPreview, State, Target, preview_crawl
+from crawler.app.status import format_wait
+from crawler.cli.crawling.crawl_output import CrawlOptions
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, say, show, show_facts
+from crawler.cli.session import with_database
+from crawler.format.values import format_bytes, format_count, format_instant, format_span
+from crawler.settings import settings
+
+ON_TOP = ", one a page; robots.txt and second looks at what has changed come on top"
+
+
+def preview(options: CrawlOptions, *, as_json: bool) -> int:
+    options.check()
+    settings_of_new(options.patch, settings())  # what could not be registered is an error here, too
+    used = settings()
+    plans, unknown = with_database(
+        lambda db, _: preview_crawl(db, used, options.names, max_pages=options.pages, at=options.at)
+    )
+    at = options.at or datetime.now(UTC)
+    if as_json:
+        print_json({"at": at, "plans": [_document(plan) for plan in plans], "unregistered": unknown})
+        return DONE
+    for name in unknown:
+        say(f"{name} is not registered: it would be, then /robots.txt and its root would be fetched")
+    for plan in plans:
+        _show(plan, at=at)
+    if not plans and not unknown:
+        say("No domain is registered: recrawl domains add URL")
+    return DONE
+
+
+def _show(plan: CrawlPreview, *, at: datetime) -> None:
+    load = plan.load
+    not_now = format_wait(plan.wait, plan.domain, now=at)
+    show_facts(
+        [
+            (
+                plan.domain.authority,
+                not_now or f"{format_count(plan.requests, 'request')}{ON_TOP if plan.requests else ''}",
+            ),
+            ("First", "\n".join(f"{url}, since you name it" for url in plan.named)),
+            ("New pages", str(load.new)),
+            (
+                "Sitemaps",
+                f"looked for at {format_count(load.unread_lists, 'usual place')}" if load.unread_lists else "",
+            ),
+            ("Due pages", f"{load.due} ({load.conditional} of them with validators)" if load.due else "0"),
+            ("Bytes at most", format_bytes(plan.most_bytes)),
+            ("Time at least", format_span(plan.least_time) if plan.least_time else ""),
+            ("Inbox", f"{load.inbox_rows} not applied yet: counted, not listed" if load.inbox_rows else ""),
+            ("Next due", format_instant(plan.status.wake_at) if not plan.requests and plan.status.wake_at else ""),
+        ]
+    )
+    if plan.first:
+        say("")
+        show(
+            ["first", "why", "importance", "request"],
+            [(target.url, _why(target), f"{target.importance:.2f}", _request(target)) for target in plan.first],
+            right=["importance"],
+        )
+
+
+def _why(target: Target) -> str:
+    if target.state is State.NEW:
+        return "never fetched"
+    return f"due, last seen {format_instant(target.last_good_at)}"
+
+
+def _request(target: Target) -> str:
+    return "conditional" if target.validators else "full"
+
+
+def _document(plan: CrawlPreview) -> dict[str, object]:
+    return {
+        "domain": plan.domain.authority,
+        "requests": plan.requests,
+        "most_bytes": round(plan.most_bytes),
+        "least_seconds": plan.least_time,
+        "named": plan.named,
+        "not_now": plan.wait,
+        "next_due_at": plan.status.wake_at,
+        "load": plan.load,
+        "first": [
+            {
+                "url": target.url,
+                "state": target.state,
+                "importance": target.importance,
+                "conditional": bool(target.validators),
+                "last_good_at": target.last_good_at,
+                "received_bytes": target.received_bytes,
+            }
+            for target in plan.first
+        ],
+    }

@@ -1,0 +1,1 @@
+"""The commands about domains: domains, rules, traffic."""

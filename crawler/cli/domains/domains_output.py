@@ -1,0 +1,185 @@
+"""recrawl domains: listing, changing, pausing, removing."""
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import typer
+
+from crawler.app.database import Database
+from crawler.app.domains import (
+    Domain,
+    DomainDetails,
+    Listed,
+    SizeEstimate,
+    change_settings,
+    describe_domain,
+    domain_state,
+    foretell_storage,
+    inspect_domain,
+    list_domains,
+    remove_domains,
+    reset_clocks,
+)
+from crawler.app.domains import set_paused as set_domains_paused
+from crawler.app.registration import authority_in, domain_named, require_not_before_last_visit
+from crawler.app.settings import SettingsPatch
+from crawler.app.status import format_wait
+from crawler.cli.domains.register import remark_missing_secrets
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, say, show, show_facts
+from crawler.cli.running.prune_output import shown_storage
+from crawler.cli.session import Interrupts, with_database
+from crawler.errors import BadInput
+from crawler.format.hours import format_opening
+from crawler.format.rules import format_rule
+from crawler.format.settings import format_all_settings, format_changed_settings
+from crawler.format.values import format_bytes, format_instant
+from crawler.settings import settings
+
+PAGE_COUNTS = ("new", "known", "gone", "dead_links", "moved", "refused", "withheld")  # of Listed
+
+
+def list_all(*, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> list[Listed]:
+        return await list_domains(db)
+
+    found = with_database(work)
+    if as_json:
+        print_json(
+            {
+                "domains": [
+                    describe_domain(listed.domain)
+                    | {
+                        "pages": {name: getattr(listed, name) for name in PAGE_COUNTS},
+                        "wake_at": listed.wake_at,
+                        "last_visit_at": listed.last_visit_at,
+                        "holder": listed.holder,
+                        "importance": listed.importance,
+                    }
+                    for listed in found
+                ]
+            }
+        )
+    elif not found:
+        say("No domain is registered: recrawl domains add URL")
+    else:
+        numbers = ["never fetched", "looked at", "gone", "dead links"]
+        show(
+            ["domain", "state", "importance", *numbers, "last visit", "next"],
+            [
+                (
+                    listed.domain.authority,
+                    domain_state(listed, at=datetime.now(UTC)),
+                    f"{listed.importance:.2f}",
+                    str(listed.new),
+                    str(listed.known),
+                    str(listed.gone),
+                    str(listed.dead_links),
+                    format_instant(listed.last_visit_at),
+                    format_instant(listed.wake_at) if listed.wake_at else "-",
+                )
+                for listed in found
+            ],
+            right=["importance", *numbers],
+        )
+    return DONE
+
+
+def show_one(name: str, *, at: datetime | None, as_json: bool) -> int:
+    instant = at or datetime.now(UTC)
+
+    async def work(db: Database, _: Interrupts) -> DomainDetails:
+        return await inspect_domain(db, settings(), name, at=at)
+
+    found = with_database(work)
+    domain, status, storage = found.domain, found.status, found.storage
+    if as_json:
+        print_json(describe_domain(domain) | {"status": status, "not_now": found.wait, "storage": storage})
+        return DONE
+    show_facts(
+        [
+            ("Domain", domain.authority),
+            ("Root", domain.root),
+            ("Other names", ", ".join(sorted(domain.aliases))),
+            ("Registered", format_instant(domain.registered_at)),
+            *format_all_settings(domain.settings),
+            ("Rules", "\n".join(map(format_rule, domain.settings.rules))),
+            ("Not crawled", "\n".join(domain.settings.refusals)),
+            ("By its hours", format_opening(domain, at=instant)),
+            ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
+            ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
+            ("Takes", shown_storage(storage) if storage.stored_bytes else ""),
+            ("Last visit", format_instant(status.last_visit_at)),
+            ("Now", format_wait(found.wait, domain, now=instant) or "is being crawled at the next run"),
+        ]
+    )
+    return DONE
+
+
+def change(name: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetime | None, as_json: bool) -> int:
+    if not patch.values and not unset:
+        raise BadInput("nothing to change: name a setting (recrawl domains set --help)")
+
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, Domain, SizeEstimate | None]:
+        before = await domain_named(db, name)
+        await require_not_before_last_visit(db, [before] if at is not None else [], at)
+        after = await change_settings(db, settings(), before, patch, unset=unset, at=at or datetime.now(UTC))
+        return before, after, await foretell_storage(db, before, after)
+
+    before, domain, storage = with_database(work)
+    if as_json:
+        print_json(describe_domain(domain))
+        return DONE
+    remark_missing_secrets(domain.settings, unless=before.settings)
+    said = format_changed_settings(before.settings, domain.settings)
+    say(f"{domain.authority} is changed" if said else f"{domain.authority} was so before: nothing is changed")
+    for line in said:
+        say(f"  {line}")
+    if storage is not None and storage.stored_bytes:
+        say(f"It takes {shown_storage(storage)}")
+    return DONE
+
+
+def reset_clock(names: Sequence[str], *, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> list[tuple[Domain, datetime | None]]:
+        return await reset_clocks(db, names, at=datetime.now(UTC))
+
+    found = with_database(work)
+    if as_json:
+        print_json({"reset": {domain.authority: last_visit_at for domain, last_visit_at in found}})
+    for domain, last_visit_at in [] if as_json else found:
+        if last_visit_at is None:
+            say(f"{domain.authority} has no visit that is later than now: nothing is changed")
+        else:
+            say(f"{domain.authority}: visits up to {format_instant(last_visit_at)} count as made now")
+    return DONE
+
+
+def set_paused(names: Sequence[str], *, paused: bool, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> list[Domain]:
+        return await set_domains_paused(db, names, paused=paused)
+
+    found = with_database(work)
+    if as_json:
+        print_json({"paused": paused, "domains": [domain.authority for domain in found]})
+    for domain in [] if as_json else found:
+        say(f"{domain.authority} is {'paused' if paused else 'active'}")
+    return DONE
+
+
+def remove(names: Sequence[str], *, yes: bool, as_json: bool) -> int:
+    if not yes and not sys.stdin.isatty():
+        raise BadInput("removing forgets everything about a domain: add --yes")
+    if not yes:
+        typer.confirm(f"Forget {', '.join(map(authority_in, names))} and everything about it?", abort=True, err=True)
+
+    async def work(db: Database, _: Interrupts) -> list[Domain]:
+        return await remove_domains(db, names)
+
+    found = with_database(work)
+    if as_json:
+        print_json({"removed": [domain.authority for domain in found]})
+    for domain in [] if as_json else found:
+        say(f"{domain.authority} is forgotten")
+    return DONE

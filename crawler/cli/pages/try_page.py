@@ -1,0 +1,38 @@
+"""recrawl try: its options and its help."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crawler.cli.options import At, Json
+
+
+def try_page(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A page of a registered domain, known or not.")],
+    again: Annotated[
+        bool, typer.Option("--again", help="Look three times, one delay apart, and show what that teaches.")
+    ] = False,
+    screenshot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Render it, and write a picture (PNG, without its images)."),
+    ] = None,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Look at one page, and show what of it would be compared, what is masked, and why; nothing is recorded.
+
+    Of a known page: what differs from its last version, and which of it is news. It is a look like any other: as
+    robots.txt and the domain's scope, delay and budget allow. Exit code 1 where the page could not be had.
+
+    Examples:
+
+        recrawl try https://docs.example.com/guide/install.html
+        recrawl try https://docs.example.com/ --again
+        recrawl try https://app.example.com/ --screenshot app.png
+        recrawl try https://docs.example.com/ --json
+    """
+    from crawler.cli.pages import try_page_output
+
+    how = try_page_output.TryWay(again=again, screenshot=screenshot is not None)
+    return try_page_output.try_url(url, how=how, screenshot=screenshot, at=at, as_json=as_json)

@@ -1,0 +1,92 @@
+"""recrawl versions, show and diff: their options and their help."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from crawler.cli import values
+from crawler.cli.options import Json, PageUrl, Top, Why
+
+
+def versions(url: PageUrl, top: Top = 50, why: Why = False, as_json: Json = False) -> int:
+    """List the versions of a page, the newest first: when each was seen, and how much it changed.
+
+    Examples:
+
+        recrawl versions https://docs.example.com/guide/
+    """
+    from crawler.cli.pages import versions_output
+
+    return versions_output.versions(url, top=top, why=why, as_json=as_json)
+
+
+def show(
+    url: PageUrl,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="SPAN|DAY", help="As it was 7d ago, yesterday, or at 2026-11-22T12:00; else the newest."),
+    ] = None,
+    version: Annotated[int | None, typer.Option(min=1, metavar="N", help="The version of this number.")] = None,
+    text: Annotated[bool, typer.Option("--text", help="Nothing but its text.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Nothing but its body, byte by byte in a pipe.")] = False,
+    headers: Annotated[bool, typer.Option("--headers", help="What is kept of its headers.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Show what a page says, or said at an instant.
+
+    Examples:
+
+        recrawl show https://docs.example.com/guide/
+        recrawl show https://docs.example.com/guide/ --at yesterday --text
+        recrawl show https://docs.example.com/guide/ --version 1 --html > first.html
+    """
+    from crawler.cli.pages import versions_output
+
+    asked = [name for name, is_asked in (("text", text), ("html", html), ("headers", headers)) if is_asked]
+    if len(asked) > 1:
+        raise typer.BadParameter(f"--{asked[0]} and --{asked[1]} exclude each other")
+    if at is not None and version is not None:
+        raise typer.BadParameter("--at and --version exclude each other")
+    wanted = version if version is not None else _instant(at)
+    return versions_output.show_page(url, wanted=wanted, form=asked[0] if asked else None, as_json=as_json)
+
+
+def diff(
+    url: PageUrl,
+    before: Annotated[
+        str | None,
+        typer.Option("--from", metavar="VERSION|SPAN|DAY", help="From this version, or the one of 7d ago, of a day."),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--to", metavar="VERSION|SPAN|DAY", help="To this version, or the one of then; else the newest."),
+    ] = None,
+    context: Annotated[int, typer.Option(min=0, max=1000, metavar="N", help="Unchanged blocks beside a change.")] = 1,
+    as_json: Json = False,
+) -> int:
+    """Show what differs between two versions of a page, word by word: the last two, unless others are named.
+
+    What went stands in red or as [-old-], what came in green or as {+new+}. A block begins with ~ where it changed,
+    + where it came, - where it went, > where it moved. Known noise, and what a rule leaves out, is shown as such.
+
+    Examples:
+
+        recrawl diff https://docs.example.com/guide/
+        recrawl diff https://docs.example.com/guide/ --from 1
+        recrawl diff https://docs.example.com/guide/ --from 2026-11-01 --to yesterday
+    """
+    from crawler.cli.pages import diff_output
+
+    return diff_output.page_diff(url, before=_version(before), after=_version(after), context=context, as_json=as_json)
+
+
+def _version(text: str | None) -> int | timedelta | datetime | None:
+    return None if text is None else values.since(text, now=datetime.now(UTC))
+
+
+def _instant(text: str | None) -> timedelta | datetime | None:
+    found = _version(text)
+    if isinstance(found, int):
+        raise typer.BadParameter(f"{text!r} is no instant: --version {found} shows that version")
+    return found

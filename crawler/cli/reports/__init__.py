@@ -1,0 +1,1 @@
+"""The commands that sum up: report, plan, audit, changes."""

@@ -1,0 +1,85 @@
+"""recrawl changes: its options and its help."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from crawler.cli import values
+from crawler.cli.options import At, Json, Why
+from crawler.errors import BadInput
+
+
+def changes(
+    what: Annotated[
+        str | None, typer.Argument(metavar="DOMAIN|URL", help="A domain, a page, or what pages lie beneath.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPAN|DAY|CURSOR",
+            help="In the last 30m, 12h or 7d, since yesterday or 2026-11-22, or after a cursor.",
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Of changed, gone, refused, moved, back, new, site, held-back, let-go, hint, with commas between.",
+        ),
+    ] = None,
+    domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Of one domain only.")] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, metavar="N", help="How many: 20, with --json 1000.")
+    ] = None,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="With all blocks that changed (of each page the first 50), and more of each.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on: show what is found as it is found, until Ctrl-C.")
+    ] = False,
+    atom: Annotated[bool, typer.Option("--atom", help="As an Atom feed, for a file for feed readers.")] = False,
+    why: Why = False,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Show what changed, the newest first, with the words that differ.
+
+    What went stands in red or as [-old-], what came in green or as {+new+}. Pages that were seen for the first time are
+    counted, and listed with --kind new. What a site changed on all its pages alike is one change of the kind site.
+    With --json all kinds come in the order in which they were found, with the cursor from which to go on. With --follow
+    changes come in that order, from now or from --since on; with --json each is a line, and its position the cursor.
+    Exit code 3, and with --json a document with the remedy, where changes after the cursor are not kept any more.
+
+    Examples:
+
+        recrawl changes --since 7d
+        recrawl changes docs.example.com --since yesterday --kind changed,gone
+        recrawl changes https://docs.example.com/guide/ --diff
+        recrawl changes --since 4711 --json
+        recrawl changes docs.example.com --atom > /srv/www/docs.atom
+        recrawl changes --follow --json | while read -r line; do ...; done
+    """
+    from crawler.app.changes import ALL_KINDS, ChangesQuery
+    from crawler.cli.reports import changes_output
+    from crawler.format.kinds import NEWS, parse_kinds
+
+    after = values.since(since, now=at or datetime.now(UTC)) if since else None
+    if follow and (at is not None or top is not None):
+        raise BadInput("--follow has no end, and goes by the time that it is: neither --at nor --top")
+    if atom and (as_json or follow):
+        raise BadInput("--atom is a form of its own: neither --json nor --follow")
+    if what is not None and domain is not None:
+        raise BadInput("a domain is named twice: once is enough")
+    if what in values.DAYS_BACK:
+        raise BadInput(f"{what} is no domain: recrawl changes --since {what}")
+    query = ChangesQuery(what, domain, after, parse_kinds(kind) if kind is not None else None)
+    if atom:
+        return changes_output.as_atom(query, top=top, at=at)
+    if follow:
+        query = replace(query, kinds=query.kinds or (ALL_KINDS if as_json else NEWS))
+        return changes_output.follow(query, from_now=since is None, as_json=as_json, diff=diff, why=why)
+    if as_json:
+        return changes_output.changes_as_json(query, top=top, at=at, diff=diff)
+    return changes_output.changes(query, top=top, at=at, diff=diff, why=why)

@@ -1,0 +1,205 @@
+"""recrawl db: the schema, what must always hold, and the way in for SQL."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.options import Json, Top
+from crawler.format.values import format_bytes, format_count
+
+app = typer.Typer(no_args_is_help=True, help="Look after the database, and into it.")
+Write = Annotated[bool, typer.Option("--write", help="Let it write; else every transaction is read-only.")]
+
+
+@app.command()
+def upgrade(
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            min=1,
+            max=256,
+            metavar="N",
+            help="For a new database: how many partitions each table of pages has. 4 by default, 16 for 10^7 pages.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Bring the database to the newest schema; does nothing where it has it.
+
+    Examples:
+
+        recrawl db upgrade
+        RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade --partitions 16
+    """
+    from crawler.app.maintenance import Schema, upgrade_database
+    from crawler.cli.output import print_json, say
+    from crawler.settings import settings
+
+    before = upgrade_database(settings(), partitions=partitions)
+    if as_json:
+        print_json({"before": before, "after": Schema.CURRENT})
+    else:
+        say("The database has the newest schema" + ("" if before is Schema.CURRENT else f" (it was {before.value})"))
+    return DONE
+
+
+@app.command()
+def check(as_json: Json = False) -> int:
+    """Check what must always hold: coins, states, versions, changes. Exit code 1 where something does not.
+
+    Examples:
+
+        recrawl db check
+        recrawl db check --json
+    """
+    from crawler.app.maintenance import check_database, require_filled_database
+    from crawler.cli.output import print_json, say
+    from crawler.cli.session import with_database
+    from crawler.settings import settings
+
+    require_filled_database(settings())
+    domains, findings = with_database(lambda db, _: check_database(db))
+    if as_json:
+        print_json({"holds": not findings, "domains": domains, "findings": findings})
+    elif findings:
+        for finding in findings:
+            say(f"{finding.domain or 'all'}: {finding.text}")
+    else:
+        say(f"Everything holds in {format_count(domains, 'domain')}")
+    return PROBLEM if findings else DONE
+
+
+@app.command()
+def dump(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The dump; one that is there is replaced.")],
+    as_json: Json = False,
+) -> int:
+    """Write the whole database into one compressed file, as it is at this instant. Crawling goes on meanwhile.
+
+    It is Postgres's own format (pg_dump --format=custom), so that pg_restore reads it, too. Where no database was ever
+    made there is nothing to dump, and an error: RECRAWL_DATABASE_URL or RECRAWL_HOME says where it is.
+
+    Examples:
+
+        recrawl db dump crawl.dump
+    """
+    from crawler.app.maintenance import dump_database
+    from crawler.cli.output import print_json, say
+    from crawler.settings import settings
+
+    size = dump_database(settings(), file)
+    if as_json:
+        print_json({"file": str(file), "bytes": size})
+    else:
+        say(f"{file}: {format_bytes(size)}")
+    return DONE
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dump that db dump or pg_dump has made.")],
+    as_json: Json = False,
+) -> int:
+    """Restore a dump into a home, or a database, that holds nothing yet; an older schema is brought up to date.
+
+    Crawling goes on from there: nothing is asked for again before it falls due. All of it is restored or nothing.
+
+    Examples:
+
+        RECRAWL_HOME=/srv/crawl recrawl db restore crawl.dump
+        RECRAWL_DATABASE_URL=postgresql://me@db.example.com/new recrawl db restore crawl.dump
+    """
+    from crawler.app.maintenance import restore_database
+    from crawler.cli.output import print_json, remark, say
+    from crawler.settings import settings
+
+    many = restore_database(settings(), file)
+    if as_json:
+        print_json({"file": str(file), "domains": many})
+    else:
+        say(f"{format_count(many, 'domain')} restored, as of the dump")
+        remark("What was crawled meanwhile is looked at as it falls due. Let no other recrawl crawl the same domains")
+    return DONE
+
+
+@app.command()
+def url(as_json: Json = False) -> int:
+    """Tell where the database is, for any client of Postgres; with its password.
+
+    Examples:
+
+        psql "$(recrawl db url)"
+        recrawl db url --json
+    """
+    from crawler.cli.running import sql_output
+
+    return sql_output.url(as_json=as_json)
+
+
+@app.command()
+def shell(write: Write = False) -> int:
+    """Open psql on the database; the embedded one is started for as long as that takes.
+
+    Examples:
+
+        recrawl db shell
+        recrawl db shell < questions.sql
+    """
+    from crawler.cli.running import sql_output
+
+    return sql_output.shell(may_write=write)
+
+
+@app.command()
+def sql(
+    statement: Annotated[str, typer.Argument(metavar="SQL", help="One statement; - reads it from stdin.")],
+    write: Write = False,
+    top: Top = 100,
+    csv: Annotated[bool, typer.Option("--csv", help="All rows as CSV; text is never a formula.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Run one SQL statement and print its rows: of the views that docs/sql.md lists, or of any table.
+
+    Examples:
+
+        recrawl db sql "SELECT domain, pages_known, freshness FROM report_domain"
+        recrawl db sql "SELECT url, title, text FROM page_text WHERE domain = 'docs.example.com'" --csv > texts.csv
+    """
+    from crawler.cli.running import sql_output
+
+    return sql_output.sql(statement, may_write=write, top=top, as_csv=csv, as_json=as_json)
+
+
+@app.command()
+def grant(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the role: small letters, digits and _.")],
+    as_json: Json = False,
+) -> int:
+    """Let a role read the views and nothing else; a new one is made with a password, which is shown once.
+
+    Examples:
+
+        recrawl db grant analyst
+    """
+    from crawler.cli.running import sql_output
+
+    return sql_output.grant(name, as_json=as_json)
+
+
+@app.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of a role that `db grant` let in.")],
+    as_json: Json = False,
+) -> int:
+    """Take back what `db grant` gave; a role that it made, and that has nothing else, is removed.
+
+    Examples:
+
+        recrawl db revoke analyst
+    """
+    from crawler.cli.running import sql_output
+
+    return sql_output.revoke(name, as_json=as_json)
