@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from crawler.app.explain import explain_refusal
 from crawler.app.notifications import deliver_due
 from crawler.app.registration import (
     domain_named,
@@ -66,11 +67,13 @@ class Targets(NamedTuple):
 
     domains: None for all that are registered.  known: those of them that were registered before.
     answered: responses of roots that were fetched during registration, so that they are not fetched twice.
+    requested: pages that were named, each with its domain.
     """
 
     domains: Sequence[Domain] | None
     known: Sequence[Domain] = ()
     answered: Mapping[Url, Fetched] = {}
+    requested: Sequence[tuple[Domain, Url]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,7 @@ async def find_targets(
     found: dict[int, Domain] = {}
     known: list[Domain] = []
     answered: dict[Url, Fetched] = {}
+    requested: list[tuple[Domain, Url]] = []
     for name, url in urls.items():
         domain = await domains.find(db, authority_of(url))
         if domain is not None or register is None:
@@ -188,10 +192,11 @@ async def find_targets(
             if answer is not None:
                 answered[domain.root] = answer
         if not only_due and path_and_query(url) != "/":
-            seeds = home_seeds(scope_of(domain, domain.settings), [url])
-            await domains.seed(db, domain, seeds, at=clock.now(), before_root=True)
+            scope = scope_of(domain, domain.settings)
+            await domains.seed(db, domain, home_seeds(scope, [url]), at=clock.now(), before_root=True)
+            requested.append((domain, scope.home(url)))
         found[domain.id] = domain
-    return Targets(list(found.values()), known, answered)
+    return Targets(list(found.values()), known, answered, requested)
 
 
 async def crawl(
@@ -236,6 +241,10 @@ async def crawl(
         if (unused := resources.answered.get(domain.root)) is not None:
             await _charge(db, settings, domain, unused, at=result.at)
     await _add_outlook(db, settings, result)
+    refusals = {
+        url: await explain_refusal(db, settings, domain, url, at=result.at) for domain, url in targets.requested
+    }
+    result.refused = {url: why for url, why in refusals.items() if why}
     if not result.was_stopped:
         result.pruned = await _keep_quotas(db, shift.by_domain)
         if request.notify:

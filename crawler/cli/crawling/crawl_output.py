@@ -1,15 +1,12 @@
 """recrawl crawl: one crawl run in this process, from names to a table of what was done."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.crawl import CrawlRequest, CrawlResult, Domain, Fetched, ShiftHooks, Targets, count_due, find_targets
 from crawler.app.crawl import crawl as crawl_targets
 from crawler.app.database import Database
-from crawler.app.explain import explain_refusal
 from crawler.app.maintenance import check_plugins
-from crawler.app.registration import url_of
 from crawler.app.settings import SettingsPatch
 from crawler.cli.crawling.crawl_result import print_result
 from crawler.cli.delivery.notify_run import tell_failures
@@ -20,11 +17,9 @@ from crawler.cli.progress import CrawlProgress
 from crawler.cli.running.prune_output import remark_quotas
 from crawler.cli.session import Interrupts, with_database
 from crawler.clock import Clock
-from crawler.core.http import Url, authority_of, path_and_query
 from crawler.errors import BadInput
 from crawler.format.values import format_count, format_instant
 from crawler.settings import settings
-from crawler.store import domains
 
 NEARLY_NOW = timedelta(minutes=1)
 
@@ -72,8 +67,6 @@ def crawl(options: CrawlOptions, *, as_json: bool) -> int:
         with CrawlProgress(pending=pending, most=options.pages) as progress:
             hooks = ShiftHooks(progress=progress.advance)
             result = await crawl_targets(db, used, targets, request, clock=clock, hooks=hooks)
-        if not options.due:
-            result.refused = await _refused(db, options.names, result.at)
         return result, interrupts
 
     # Every lease needs a connection for its records and one for its renewals.
@@ -102,17 +95,3 @@ def _remark_notified(result: CrawlResult) -> None:
     tell_failures(done)
     if result.notify_error:
         remark(f"recrawl: {result.notify_error}; recrawl notify run tells what was found")
-
-
-async def _refused(db: Database, names: Sequence[str], at: datetime) -> dict[Url, str]:
-    """The URLs that were named and may not be asked for, and why not."""
-    found = {}
-    for url in map(url_of, names):
-        domain = await domains.find(db, authority_of(url))
-        if domain is None or path_and_query(url) == "/":
-            continue
-        home = domain.scope(max_depth=settings().max_depth).home(url)
-        why = await explain_refusal(db, settings(), domain, home, at=at)
-        if why:
-            found[home] = why
-    return found
