@@ -35,7 +35,7 @@ PLACES = {
     "versions": Place("pages.versions", "versions", LOOK),
     "show": Place("pages.versions", "show", LOOK),
     "export": Place("delivery.export", "export", LOOK),
-    "sync": Place("delivery.export", "sync", LOOK),
+    "sync": Place("delivery.sync", "sync", LOOK),
     "duplicates": Place("pages.duplicates", "duplicates", LOOK),
     "explain": Place("pages.explain", "explain", LOOK),
     "try": Place("pages.try_page", "try_page", LOOK),

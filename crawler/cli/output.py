@@ -133,6 +133,14 @@ def print_json(document: object) -> None:
     sys.stdout.write("\n")
 
 
+def print_outcome(document: object, text: str, *, as_json: bool) -> None:
+    """Print what a command has done: a document with --json, else lines for people."""
+    if as_json:
+        print_json(document)
+    else:
+        say(text)
+
+
 def print_json_line(document: object) -> None:
     """One of many documents, in a line, for whoever reads along."""
     json.dump(document, sys.stdout, default=plain_value)

@@ -1,11 +1,22 @@
-"""recrawl export and recrawl sync: their options and their help."""
+"""recrawl export: a domain's pages to a file, a folder or stdout."""
 
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crawler.cli.cursors import told_if_useless
 from crawler.cli.options import Json
+from crawler.cli.output import out, print_json, remark
+from crawler.errors import BadInput
+from crawler.format.values import format_count
+
+if TYPE_CHECKING:
+    from crawler.app.exports import Database, Exported, ExportRequest
+    from crawler.cli.session import Interrupts
 
 
 def export(
@@ -28,7 +39,7 @@ def export(
         typer.Option("--versions", help="All versions of each page, also of those that are gone; not as markdown."),
     ] = False,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Take the pages of a domain: each with its newest text, or as its server sent it.
 
     jsonl, csv and parquet have a row for each page with its main text; with --chunks a row for each part, as Markdown,
@@ -43,45 +54,35 @@ def export(
         recrawl export docs.example.com --chunks --since 4711
         recrawl export docs.example.com --format warc --to docs.warc.gz --versions
     """
-    from crawler.cli.delivery import export_output
+    from crawler.app.exports import ExportRequest, export_pages
+    from crawler.cli.progress import PagesWritten
+    from crawler.cli.session import with_database
 
-    request = export_output.ExportRequest(
-        domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions
-    )
-    return export_output.export(request, as_json=as_json)
+    request = ExportRequest(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
+    if request.format.is_binary and to is None and out().is_terminal:
+        raise BadInput(f"{request.format} is nothing for a terminal: --to FILE")
+    if as_json and to is None:
+        raise BadInput("--json tells what was written, so that --to has to say where")
+
+    async def work(db: "Database", _: "Interrupts") -> "Exported":
+        with PagesWritten() as bar:
+            return await export_pages(
+                db, request, stream=sys.stdout.buffer, at=datetime.now(UTC), on_progress=bar.advance
+            )
+
+    with told_if_useless(as_json=as_json):
+        done = with_database(work)
+    if as_json:
+        print_json({"domain": domain, "pages": done.pages, "next": done.cursor})
+    else:
+        noun = "version" if versions else "page"
+        remark(f"{format_count(done.pages, noun)}; what changes from now on: {_next(request, done)}")
 
 
-def sync(
-    target: Annotated[
-        str, typer.Argument(metavar="FILE|URL", help="An SQLite file, or postgresql://...; made where there is none.")
-    ],
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[DOMAIN]...", help="Registered domains; all where none is named.")
-    ] = None,
-    anew: Annotated[bool, typer.Option("--anew", help="Read all pages, and take out what is not there.")] = False,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on: put what is found as it is found, until Ctrl-C.")
-    ] = False,
-    as_json: Json = False,
-) -> int:
-    """Keep an index of the pages in step: a SQLite file for search by words, or tables in Postgres for embeddings.
+def _next(request: "ExportRequest", done: "Exported") -> str:
+    from crawler.app.exports import Format, What
 
-    The first time all pages are put into it, in chunks by heading; later what has changed, and what went is taken out.
-    The index has its own cursor, which it commits with the pages: whatever ends in between, nothing is missed. Any
-    SQLite with FTS5 reads the file, also while it is written. In Postgres the schema recrawl_index has a row for each
-    chunk with a column for its embedding, which stays as long as the chunk's text does (docs/export.md).
-
-    With --follow it goes on until it is told to stop (Ctrl-C, SIGTERM: exit code 0), woken as the feed grows, and tells
-    of each time that something was put or taken out; with --json each is a line.
-
-    Examples:
-
-        recrawl sync pages.sqlite
-        recrawl sync docs.sqlite docs.example.com
-        recrawl sync pages.sqlite --follow
-        recrawl sync postgresql://search@localhost/search
-        sqlite3 docs.sqlite "SELECT heading, text FROM chunk_text WHERE chunk_text MATCH 'pear' ORDER BY rank LIMIT 5"
-    """
-    from crawler.cli.delivery import sync_output
-
-    return sync_output.sync_index(target, names or (), anew=anew, follow=follow, as_json=as_json)
+    given = [f"--format {request.form}"] if request.form != Format.JSONL else []
+    given += [f"--{request.what}"] if request.what is not What.PAGES else []
+    given += [f"--to {quote(str(request.to))}"] if request.to is not None and request.format.is_folder else []
+    return " ".join(["recrawl export", request.domain, *given, f"--since {done.cursor}"])

@@ -1,11 +1,20 @@
-"""recrawl feed: its options and its help."""
+"""recrawl feed: the addresses of Atom feeds."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crawler.cli.options import Json
+from crawler.cli.output import print_json, print_outcome, remark, say, show
 from crawler.errors import BadInput
+from crawler.format.values import format_instant
+
+if TYPE_CHECKING:
+    from crawler.app.feeds import FeedAddress
+
+LINKED = "what the pages link to"
 
 
 def feed(
@@ -29,7 +38,7 @@ def feed(
     ] = None,
     revoke_all: Annotated[bool, typer.Option("--revoke-all", help="Let nobody in any more by any of them.")] = False,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Print the address of an Atom feed of changes, for a feed reader on this machine; `recrawl serve` answers it.
 
     The address lets whoever has it read that feed, and nothing else. Each has a name, and can be revoked by it; asked
@@ -45,16 +54,60 @@ def feed(
         recrawl feed --list
         recrawl feed --revoke phone
     """
-    from crawler.cli.delivery import feed_output
+    from crawler.app import feeds
+    from crawler.settings import settings
 
     if list_all + (revoke is not None) + revoke_all > (what is None and kind is None and name is None):
         raise BadInput("--list, --revoke and --revoke-all go alone")
+    home = settings().home.resolve()
     if list_all:
-        return feed_output.list_all(as_json=as_json)
-    if revoke is not None:
-        return feed_output.revoke(revoke, as_json=as_json)
-    return (
-        feed_output.revoke_all(as_json=as_json)
-        if revoke_all
-        else feed_output.feed(what, kinds=kind, name=name, as_json=as_json)
+        _list(feeds.addresses_of(home), as_json=as_json)
+    elif revoke is not None:
+        feeds.revoke_address(home, revoke)
+        said = f"Nobody gets in by {revoke} any more; the other addresses go on"
+        print_outcome({"revoked": revoke}, said, as_json=as_json)
+    elif revoke_all:
+        many = feeds.revoke_all_addresses(home)
+        said = "1 address revoked" if many == 1 else f"{many:,} addresses revoked"
+        print_outcome({"revoked": many}, said, as_json=as_json)
+    else:
+        _give(what, kinds=kind, name=name, as_json=as_json)
+
+
+def _give(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
+    from crawler.app.feeds import give_feed
+    from crawler.cli.session import with_database
+    from crawler.format.kinds import parse_kinds
+    from crawler.settings import settings
+
+    if kinds is not None:
+        parse_kinds(kinds)
+    found = with_database(
+        lambda db, _: give_feed(db, settings(), what, kinds=kinds or "", name=name, at=datetime.now(UTC))
     )
+    print_outcome({"name": found.name, "feed": found.url, "is_served": found.is_served}, found.url, as_json=as_json)
+    if not as_json and not found.is_served:
+        remark("Nobody answers there now: recrawl serve, or recrawl up")
+
+
+def _list(found: "Sequence[FeedAddress]", *, as_json: bool) -> None:
+    if as_json:
+        print_json({"feeds": [_row(each) for each in found]})
+    elif found:
+        show(
+            ["name", "made", "feed"],
+            [(each.name, format_instant(each.made_at), each.wanted.label if each.wanted else LINKED) for each in found],
+        )
+    else:
+        say("No address of a feed was given out: recrawl feed")
+
+
+def _row(address: "FeedAddress") -> dict[str, object]:
+    wanted = address.wanted
+    return {
+        "name": address.name,
+        "made_at": address.made_at,
+        "domain": (wanted.domain or None) if wanted is not None else None,
+        "prefix": (wanted.prefix or None) if wanted is not None else None,
+        "kinds": (wanted.kinds or None) if wanted is not None else None,
+    }

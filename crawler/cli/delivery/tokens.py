@@ -1,12 +1,14 @@
-"""recrawl tokens: their options and their help."""
+"""recrawl tokens: who may ask the HTTP API."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 
 from crawler.cli import values
 from crawler.cli.options import Json
+from crawler.cli.output import print_json, print_outcome, remark, say, show
+from crawler.format.values import format_instant
 
 app = typer.Typer(no_args_is_help=True, help="Let programs ask the HTTP API of recrawl serve, and no more.")
 
@@ -21,7 +23,7 @@ def add(
         typer.Option(parser=values.interval, metavar="SPAN", help="Good for so long, such as 30d; else until revoked."),
     ] = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Make a token, and print it this once: only a hash of it is kept.
 
     Examples:
@@ -29,32 +31,51 @@ def add(
         recrawl tokens add search
         curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:4280/api/v1/domains
     """
-    from crawler.cli.delivery import tokens_output
+    from crawler.app.tokens import add_token
+    from crawler.settings import settings
 
-    return tokens_output.add(name, expires=expires, as_json=as_json)
+    token = add_token(settings(), name, expires=expires, at=datetime.now(UTC))
+    print_outcome({"name": name, "token": token}, token, as_json=as_json)
+    if not as_json:
+        remark("It is not shown again. The server is: recrawl serve")
 
 
 @app.command("list")
-def list_all(as_json: Json = False) -> int:
+def list_all(as_json: Json = False) -> None:
     """List the tokens that were given out.
 
     Examples:
 
         recrawl tokens list
     """
-    from crawler.cli.delivery import tokens_output
+    from crawler.app.tokens import list_tokens
+    from crawler.settings import settings
 
-    return tokens_output.list_all(as_json=as_json)
+    found = [(each.name, each.made_at, each.expires_at) for each in list_tokens(settings())]
+    if as_json:
+        print_json({"tokens": [dict(zip(("name", "made_at", "expires_at"), each, strict=True)) for each in found]})
+    elif found:
+        show(
+            ["name", "made", "expires"],
+            [
+                (name, format_instant(made_at), format_instant(expires_at) if expires_at else "never")
+                for name, made_at, expires_at in found
+            ],
+        )
+    else:
+        say("No token was given out: recrawl tokens add NAME")
 
 
 @app.command("revoke")
-def revoke(name: TokenName, as_json: Json = False) -> int:
+def revoke(name: TokenName, as_json: Json = False) -> None:
     """Let nobody in by a token any more; a server that runs knows at once.
 
     Examples:
 
         recrawl tokens revoke search
     """
-    from crawler.cli.delivery import tokens_output
+    from crawler.app.tokens import remove_token
+    from crawler.settings import settings
 
-    return tokens_output.revoke(name, as_json=as_json)
+    remove_token(settings(), name)
+    print_outcome({"revoked": name}, f"Nobody gets in by {name} any more", as_json=as_json)

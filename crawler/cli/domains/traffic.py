@@ -1,10 +1,18 @@
-"""recrawl traffic: its options and its help."""
+"""recrawl traffic: requests, bytes, latency and errors of domains by the hour."""
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crawler.cli.options import At, Json
+from crawler.cli.output import print_json, remark, say, show
+from crawler.format.values import format_bytes, format_count, format_instant
+
+if TYPE_CHECKING:
+    from crawler.app.traffic import JudgedHour
+
+COLUMNS = ("looks", "requests", "received", "errors", "latency")
 
 
 def traffic(
@@ -12,7 +20,7 @@ def traffic(
     hours: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Whole hours before this one.")] = 24,
     at: At = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Show by the hour what was asked of domains, what came, and how long answers took; and which hour is off.
 
     Off is what is far from the domain's own usual of two weeks: errors that chance does not explain, or answers that
@@ -25,6 +33,31 @@ def traffic(
         recrawl traffic docs.example.com --hours 168
         recrawl traffic --json
     """
-    from crawler.cli.domains import traffic_output
+    from crawler.app.traffic import list_hours
+    from crawler.cli.session import with_database
+    from crawler.json_lines import values_of
 
-    return traffic_output.traffic(domain, hours=hours, at=at, as_json=as_json)
+    instant = at or datetime.now(UTC)
+    judged = with_database(lambda db, _: list_hours(db, domain, hours=hours, at=instant))
+    if as_json:
+        print_json({"hours": [{"domain": name, **values_of(each.traffic), "off": each.why} for name, each in judged]})
+    elif not judged:
+        say(f"No look in the {format_count(hours, 'hour')} before {format_instant(instant)}")
+    else:
+        show(["hour", "domain", *COLUMNS], [_row(name, each) for name, each in judged], right=COLUMNS)
+        for name, each in judged:
+            if each.why:
+                remark(f"{name}, {format_instant(each.traffic.hour)}: {each.why}")
+
+
+def _row(name: str, judged: "JudgedHour") -> tuple[str, ...]:
+    hour = judged.traffic
+    return (
+        format_instant(hour.hour),
+        f"{name}{' *' if judged.why else ''}",
+        f"{hour.looks:,}",
+        f"{hour.requests:,}",
+        format_bytes(hour.received_bytes),
+        f"{hour.errors:,}",
+        "-" if hour.latency_ms is None else f"{hour.latency_ms:,.0f} ms",
+    )

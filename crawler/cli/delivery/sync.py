@@ -1,0 +1,96 @@
+"""recrawl sync: an index of the pages brought in step once, or kept so while the feed grows."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit, urlunsplit
+
+import typer
+
+from crawler.cli.options import Json
+from crawler.cli.output import print_json, print_json_line, remark, say
+from crawler.format.values import format_count
+
+if TYPE_CHECKING:
+    from crawler.app.exports import Database, IndexSync, SyncRound
+    from crawler.cli.session import Interrupts
+
+
+def sync(
+    target: Annotated[
+        str, typer.Argument(metavar="FILE|URL", help="An SQLite file, or postgresql://...; made where there is none.")
+    ],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[DOMAIN]...", help="Registered domains; all where none is named.")
+    ] = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Read all pages, and take out what is not there.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on: put what is found as it is found, until Ctrl-C.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Keep an index of the pages in step: a SQLite file for search by words, or tables in Postgres for embeddings.
+
+    The first time all pages are put into it, in chunks by heading; later what has changed, and what went is taken out.
+    The index has its own cursor, which it commits with the pages: whatever ends in between, nothing is missed. Any
+    SQLite with FTS5 reads the file, also while it is written. In Postgres the schema recrawl_index has a row for each
+    chunk with a column for its embedding, which stays as long as the chunk's text does (docs/export.md).
+
+    With --follow it goes on until it is told to stop (Ctrl-C, SIGTERM: exit code 0), woken as the feed grows, and tells
+    of each time that something was put or taken out; with --json each is a line.
+
+    Examples:
+
+        recrawl sync pages.sqlite
+        recrawl sync docs.sqlite docs.example.com
+        recrawl sync pages.sqlite --follow
+        recrawl sync postgresql://search@localhost/search
+        sqlite3 docs.sqlite "SELECT heading, text FROM chunk_text WHERE chunk_text MATCH 'pear' ORDER BY rank LIMIT 5"
+    """
+    from crawler.app.exports import open_index
+    from crawler.cli.session import with_database
+
+    def document(found: "SyncRound") -> dict[str, object]:
+        return {"index": _without_password(target), "domains": found.done, "forgotten": found.forgotten}
+
+    async def tell_rounds(index: "IndexSync") -> None:
+        async for found in index.follow(anew=anew, on_outage=lambda error: remark(f"{error}; it is asked again")):
+            print_json_line(document(found)) if as_json else _show(found)
+
+    async def work(db: "Database", interrupts: "Interrupts") -> "SyncRound | None":
+        async with open_index(db, target, names or (), progress=_progress) as index:
+            if not follow:
+                return await index.sync(anew=anew)
+            await interrupts.or_stop(tell_rounds(index))
+            return None
+
+    found = with_database(work, patient=follow)
+    if found is not None:
+        print_json(document(found)) if as_json else _show(found)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    from crawler.cli.progress import PagesWritten
+
+    with PagesWritten() as shown:
+        yield shown.advance
+
+
+def _show(found: "SyncRound") -> None:
+    for name, synced in found.done.items():
+        how = "all pages read" if synced.is_anew else "what has changed"
+        say(f"{name}: {format_count(synced.put, 'page')} put, {synced.removed:,} taken out ({how})")
+    for name, removed in found.forgotten.items():
+        say(f"{name}: {format_count(removed, 'page')} taken out; it is not registered any more")
+    if not found.done and not found.forgotten:
+        remark("No domain is registered: recrawl crawl URL")
+
+
+def _without_password(target: str) -> str:
+    from crawler.app.exports import is_database
+
+    parts = urlsplit(target)
+    if not is_database(target) or parts.password is None:
+        return target
+    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", "@", 1)))
