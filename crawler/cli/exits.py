@@ -1,4 +1,4 @@
-"""What a command's exit code means."""
+"""What the exit code of a command means. A command that returns nothing is done."""
 
 DONE = 0
 PROBLEM = 1  # a problem was found, or something that the user can mend failed

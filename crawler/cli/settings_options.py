@@ -29,16 +29,16 @@ TYPES: dict[Kind, Any] = {  # of the value that the command is given
 NOTHING = SettingsPatch()
 
 
-def with_settings(*, of_crawl: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def with_settings(*, of_crawl: bool = False) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Give a command the options of the table in place of its parameter `patch`.
 
     of_crawl: only those that `recrawl crawl` offers.
     """
     offered = [setting for setting in SETTINGS if setting.of_crawl or not of_crawl]
 
-    def decorated(command: Callable[..., int]) -> Callable[..., int]:
+    def decorated(command: Callable[..., int | None]) -> Callable[..., int | None]:
         @wraps(command)
-        def run(**given: Any) -> int:
+        def run(**given: Any) -> int | None:
             typed = {setting.name: given.pop(setting.name) for setting in offered}
             return command(**given, patch=patch_of(typed))
 

@@ -6,6 +6,7 @@ import typer
 
 from crawler.app.settings import SettingsPatch
 from crawler.cli import values
+from crawler.cli.exits import DONE
 from crawler.cli.options import At, Json, Offline
 from crawler.cli.settings_options import NOTHING, with_settings
 
@@ -60,5 +61,6 @@ def crawl(
     if dry_run:
         from crawler.cli.crawling import preview
 
-        return preview.preview(options, as_json=as_json)
+        preview.preview(options, as_json=as_json)
+        return DONE
     return crawl_output.crawl(options, as_json=as_json)

@@ -6,7 +6,6 @@ from crawler.app.domains import settings_of_new
 from crawler.app.preview import CrawlPreview, State, Target, preview_crawl
 from crawler.app.status import format_wait
 from crawler.cli.crawling.crawl_output import CrawlOptions
-from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
@@ -15,7 +14,7 @@ from crawler.settings import settings
 ON_TOP = ", one a page; robots.txt and second looks at what has changed come on top"
 
 
-def preview(options: CrawlOptions, *, as_json: bool) -> int:
+def preview(options: CrawlOptions, *, as_json: bool) -> None:
     options.check()
     settings_of_new(options.patch, settings())  # what could not be registered is an error here, too
     used = settings()
@@ -25,14 +24,13 @@ def preview(options: CrawlOptions, *, as_json: bool) -> int:
     at = options.at or datetime.now(UTC)
     if as_json:
         print_json({"at": at, "plans": [_document(plan) for plan in plans], "unregistered": unknown})
-        return DONE
+        return
     for name in unknown:
         say(f"{name} is not registered: it would be, then /robots.txt and its root would be fetched")
     for plan in plans:
         _show(plan, at=at)
     if not plans and not unknown:
         say("No domain is registered: recrawl domains add URL")
-    return DONE
 
 
 def _show(plan: CrawlPreview, *, at: datetime) -> None:

@@ -69,7 +69,7 @@ def add(
         bool, typer.Option("--allow-private", help="The receiver is on this machine or in a private network.")
     ] = False,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Have changes told from now on; `recrawl notify test` tries it.
 
     Mail and chat go by apprise. What has a password or a token in it is not typed: put all of the address into a
@@ -100,11 +100,11 @@ def add(
         secret=secret,
         allow_private=allow_private,
     )
-    return notify_output.add(request, as_json=as_json)
+    notify_output.add(request, as_json=as_json)
 
 
 @app.command("list")
-def list_all(as_json: Json = False) -> int:
+def list_all(as_json: Json = False) -> None:
     """List who is told of what, and how that is going.
 
     Examples:
@@ -114,11 +114,11 @@ def list_all(as_json: Json = False) -> int:
     """
     from crawler.cli.delivery import notify_output
 
-    return notify_output.list_all(as_json=as_json)
+    notify_output.list_all(as_json=as_json)
 
 
 @app.command()
-def remove(number: Number, as_json: Json = False) -> int:
+def remove(number: Number, as_json: Json = False) -> None:
     """Tell a target nothing any more, not even what waits for it.
 
     Examples:
@@ -127,11 +127,11 @@ def remove(number: Number, as_json: Json = False) -> int:
     """
     from crawler.cli.delivery import notify_output
 
-    return notify_output.remove(number, as_json=as_json)
+    notify_output.remove(number, as_json=as_json)
 
 
 @app.command()
-def pause(number: Number, as_json: Json = False) -> int:
+def pause(number: Number, as_json: Json = False) -> None:
     """Tell a target nothing for a while. What had been found until then waits, and is told when it is resumed.
 
     Examples:
@@ -140,7 +140,7 @@ def pause(number: Number, as_json: Json = False) -> int:
     """
     from crawler.cli.delivery import notify_run
 
-    return notify_run.pause(number, as_json=as_json)
+    notify_run.pause(number, as_json=as_json)
 
 
 @app.command()
@@ -150,7 +150,7 @@ def resume(
         bool, typer.Option("--missed", help="And what was found while it was paused, which else is not told.")
     ] = False,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Tell a paused target again what is found from now on, beside what waited when it was paused.
 
     Examples:
@@ -160,7 +160,7 @@ def resume(
     """
     from crawler.cli.delivery import notify_run
 
-    return notify_run.resume(number, missed=missed, as_json=as_json)
+    notify_run.resume(number, missed=missed, as_json=as_json)
 
 
 @app.command("test")
@@ -210,7 +210,7 @@ def dead(
         int | None, typer.Argument(min=1, metavar="[NUMBER]", help="Of one subscription; else of all.")
     ] = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """List messages that were given up (dead letters), and why.
 
     Examples:
@@ -220,7 +220,7 @@ def dead(
     """
     from crawler.cli.delivery import notify_output
 
-    return notify_output.dead(number, as_json=as_json)
+    notify_output.dead(number, as_json=as_json)
 
 
 @app.command()

@@ -20,46 +20,43 @@ from crawler.format.values import format_bytes, format_count, format_instant, fo
 from crawler.settings import settings
 
 
-def add(request: SubscriptionRequest, *, as_json: bool) -> int:
+def add(request: SubscriptionRequest, *, as_json: bool) -> None:
     made = with_database(lambda db, _: notifications.subscribe(db, settings(), request, at=datetime.now(UTC)))
     if as_json:
         print_json(facts(made))
-        return DONE
+        return
     say(f"Subscription {made.id}: {about(made)}")
     if not made.wish.secret and made.wish.target.startswith(("http://", "https://")):
         remark("Its messages are not signed: --secret env:NAME signs them")
     remark_missing_secrets(made)
     remark(f"Next: recrawl notify test {made.id}")
-    return DONE
 
 
-def list_all(*, as_json: bool) -> int:
+def list_all(*, as_json: bool) -> None:
     found = with_database(lambda db, _: notifications.list_subscriptions(db, settings()))
     if as_json:
         print_json({"subscriptions": [facts(each, elsewhere=elsewhere) for each, elsewhere in found]})
-        return DONE
+        return
     if not found:
         say("Nobody is told of changes: recrawl notify add TARGET")
     for n, (each, elsewhere) in enumerate(found):
         if n:
             say("")
         show_subscription(each, elsewhere=elsewhere, now=datetime.now(UTC))
-    return DONE
 
 
-def remove(number: int, *, as_json: bool) -> int:
+def remove(number: int, *, as_json: bool) -> None:
     found = with_database(lambda db, _: notifications.unsubscribe(db, number))
     if as_json:
         print_json(facts(found))
-        return DONE
+        return
     waiting = f"{format_count(found.waiting, 'change')} that waited" if found.waiting else ""
     dead = f"{format_count(found.dead, 'dead letter')}" if found.dead else ""
     lost = " and ".join(filter(None, (waiting, dead)))
     say(f"Subscription {number} is removed{f', and {lost} with it' if lost else ''}")
-    return DONE
 
 
-def dead(number: int | None, *, as_json: bool) -> int:
+def dead(number: int | None, *, as_json: bool) -> None:
     found = with_database(lambda db, _: notifications.list_dead_letters(db, number))
     if as_json:
         print_json({"dead": [letter(each) for each in found]})
@@ -79,7 +76,6 @@ def dead(number: int | None, *, as_json: bool) -> int:
         )
         more = f"; these are the oldest {MOST_LISTED}" if len(found) == MOST_LISTED else ""
         remark(f"Next: recrawl notify redeliver NUMBER, or discard NUMBER{more}")
-    return DONE
 
 
 def redeliver(ids: list[int] | None, *, at: datetime, as_json: bool) -> int:

@@ -80,7 +80,7 @@ def follow(number: int | None, *, as_json: bool) -> int:
     return 128 + number_of_signal if number_of_signal else DONE
 
 
-def pause(number: int, *, as_json: bool) -> int:
+def pause(number: int, *, as_json: bool) -> None:
     is_new, found = with_database(
         lambda db, interrupts: notifications.pause(db, settings(), number, at=datetime.now(UTC), stop=interrupts.stop),
         connections=CONNECTIONS,
@@ -91,10 +91,9 @@ def pause(number: int, *, as_json: bool) -> int:
     else:
         waiting = f"; {format_count(found.waiting, 'change')} waiting for that" if found.waiting else ""
         say(f"Subscription {number} is paused{'' if is_new else ' already'}: recrawl notify resume {number}{waiting}")
-    return DONE
 
 
-def resume(number: int, *, missed: bool, as_json: bool) -> int:
+def resume(number: int, *, missed: bool, as_json: bool) -> None:
     was_paused, found = with_database(
         lambda db, interrupts: notifications.resume(
             db, settings(), number, missed=missed, at=datetime.now(UTC), stop=interrupts.stop
@@ -110,7 +109,6 @@ def resume(number: int, *, missed: bool, as_json: bool) -> int:
         since = "what was found while it was paused" if missed else "what is found from now on"
         waiting = f" {format_count(found.waiting, 'change')} that waited, and" if found.waiting else ""
         say(f"Subscription {number} goes on: it is told{waiting} {since}")
-    return DONE
 
 
 def tell_failures(done: Delivered) -> None:

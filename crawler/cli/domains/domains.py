@@ -42,7 +42,7 @@ def add(
 
 
 @app.command("list")
-def list_all(as_json: Json = False) -> int:
+def list_all(as_json: Json = False) -> None:
     """List the domains with their numbers of pages.
 
     Examples:
@@ -52,11 +52,11 @@ def list_all(as_json: Json = False) -> int:
     """
     from crawler.cli.domains import domains_output
 
-    return domains_output.list_all(as_json=as_json)
+    domains_output.list_all(as_json=as_json)
 
 
 @app.command()
-def show(domain: DomainName, at: At = None, as_json: Json = False) -> int:
+def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
     """Show one domain: its settings, and why it can or cannot be crawled now.
 
     Examples:
@@ -65,7 +65,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> int:
     """
     from crawler.cli.domains import domains_output
 
-    return domains_output.show_one(domain, at=at, as_json=as_json)
+    domains_output.show_one(domain, at=at, as_json=as_json)
 
 
 @app.command("set")
@@ -79,7 +79,7 @@ def change(
     patch: SettingsPatch = NOTHING,
     at: At = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Change a domain's settings; what is not named stays.
 
     Seeds are added to the ones there are; patterns take the place of the ones there were, and a target that of the
@@ -97,11 +97,11 @@ def change(
     """
     from crawler.cli.domains import domains_output
 
-    return domains_output.change(domain, patch=patch, unset=unset or [], at=at, as_json=as_json)
+    domains_output.change(domain, patch=patch, unset=unset or [], at=at, as_json=as_json)
 
 
 @app.command("reset-clock")
-def reset_clock(domain: DomainNames, as_json: Json = False) -> int:
+def reset_clock(domain: DomainNames, as_json: Json = False) -> None:
     """Undo a clock that was ahead: visits that are later than now count as made now.
 
     A domain is not fetched before its last visit. After one crawl with a wrong clock, or with `--at` in the future, it
@@ -113,11 +113,11 @@ def reset_clock(domain: DomainNames, as_json: Json = False) -> int:
     """
     from crawler.cli.domains import domains_output
 
-    return domains_output.reset_clock(domain, as_json=as_json)
+    domains_output.reset_clock(domain, as_json=as_json)
 
 
 @app.command()
-def pause(domain: DomainNames, as_json: Json = False) -> int:
+def pause(domain: DomainNames, as_json: Json = False) -> None:
     """Leave domains alone until they are resumed; what is under way ends by itself.
 
     Examples:
@@ -126,11 +126,11 @@ def pause(domain: DomainNames, as_json: Json = False) -> int:
     """
     from crawler.cli.domains import domains_output
 
-    return domains_output.set_paused(domain, paused=True, as_json=as_json)
+    domains_output.set_paused(domain, paused=True, as_json=as_json)
 
 
 @app.command()
-def resume(domain: DomainNames, as_json: Json = False) -> int:
+def resume(domain: DomainNames, as_json: Json = False) -> None:
     """Crawl paused domains again.
 
     Examples:
@@ -139,7 +139,7 @@ def resume(domain: DomainNames, as_json: Json = False) -> int:
     """
     from crawler.cli.domains import domains_output
 
-    return domains_output.set_paused(domain, paused=False, as_json=as_json)
+    domains_output.set_paused(domain, paused=False, as_json=as_json)
 
 
 @app.command()
@@ -147,7 +147,7 @@ def remove(
     domain: DomainNames,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Forget domains and everything about them: pages, versions, changes.
 
     Examples:
@@ -157,4 +157,4 @@ def remove(
     """
     from crawler.cli.domains import domains_output
 
-    return domains_output.remove(domain, yes=yes, as_json=as_json)
+    domains_output.remove(domain, yes=yes, as_json=as_json)

@@ -9,8 +9,6 @@ import typer
 from crawler.app.database import Database
 from crawler.app.domains import (
     Domain,
-    DomainDetails,
-    Listed,
     SizeEstimate,
     change_settings,
     describe_domain,
@@ -26,8 +24,7 @@ from crawler.app.registration import authority_in, domain_named, require_not_bef
 from crawler.app.settings import SettingsPatch
 from crawler.app.status import format_wait
 from crawler.cli.domains.register import remark_missing_secrets
-from crawler.cli.exits import DONE
-from crawler.cli.output import print_json, say, show, show_facts
+from crawler.cli.output import print_json, print_outcome, say, show, show_facts
 from crawler.cli.running.prune_output import shown_storage
 from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
@@ -40,11 +37,8 @@ from crawler.settings import settings
 PAGE_COUNTS = ("new", "known", "gone", "dead_links", "moved", "refused", "withheld")  # of Listed
 
 
-def list_all(*, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> list[Listed]:
-        return await list_domains(db)
-
-    found = with_database(work)
+def list_all(*, as_json: bool) -> None:
+    found = with_database(lambda db, _: list_domains(db))
     if as_json:
         print_json(
             {
@@ -83,20 +77,16 @@ def list_all(*, as_json: bool) -> int:
             ],
             right=["importance", *numbers],
         )
-    return DONE
 
 
-def show_one(name: str, *, at: datetime | None, as_json: bool) -> int:
+def show_one(name: str, *, at: datetime | None, as_json: bool) -> None:
     instant = at or datetime.now(UTC)
 
-    async def work(db: Database, _: Interrupts) -> DomainDetails:
-        return await inspect_domain(db, settings(), name, at=at)
-
-    found = with_database(work)
+    found = with_database(lambda db, _: inspect_domain(db, settings(), name, at=at))
     domain, status, storage = found.domain, found.status, found.storage
     if as_json:
         print_json(describe_domain(domain) | {"status": status, "not_now": found.wait, "storage": storage})
-        return DONE
+        return
     show_facts(
         [
             ("Domain", domain.authority),
@@ -114,10 +104,9 @@ def show_one(name: str, *, at: datetime | None, as_json: bool) -> int:
             ("Now", format_wait(found.wait, domain, now=instant) or "is being crawled at the next run"),
         ]
     )
-    return DONE
 
 
-def change(name: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetime | None, as_json: bool) -> int:
+def change(name: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetime | None, as_json: bool) -> None:
     if not patch.values and not unset:
         raise BadInput("nothing to change: name a setting (recrawl domains set --help)")
 
@@ -130,7 +119,7 @@ def change(name: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetim
     before, domain, storage = with_database(work)
     if as_json:
         print_json(describe_domain(domain))
-        return DONE
+        return
     remark_missing_secrets(domain.settings, unless=before.settings)
     said = format_changed_settings(before.settings, domain.settings)
     say(f"{domain.authority} is changed" if said else f"{domain.authority} was so before: nothing is changed")
@@ -138,48 +127,30 @@ def change(name: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetim
         say(f"  {line}")
     if storage is not None and storage.stored_bytes:
         say(f"It takes {shown_storage(storage)}")
-    return DONE
 
 
-def reset_clock(names: Sequence[str], *, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> list[tuple[Domain, datetime | None]]:
-        return await reset_clocks(db, names, at=datetime.now(UTC))
-
-    found = with_database(work)
-    if as_json:
-        print_json({"reset": {domain.authority: last_visit_at for domain, last_visit_at in found}})
-    for domain, last_visit_at in [] if as_json else found:
-        if last_visit_at is None:
-            say(f"{domain.authority} has no visit that is later than now: nothing is changed")
-        else:
-            say(f"{domain.authority}: visits up to {format_instant(last_visit_at)} count as made now")
-    return DONE
+def reset_clock(names: Sequence[str], *, as_json: bool) -> None:
+    found = with_database(lambda db, _: reset_clocks(db, names, at=datetime.now(UTC)))
+    said = [
+        f"{domain.authority} has no visit that is later than now: nothing is changed"
+        if last_visit_at is None
+        else f"{domain.authority}: visits up to {format_instant(last_visit_at)} count as made now"
+        for domain, last_visit_at in found
+    ]
+    print_outcome({"reset": {domain.authority: at for domain, at in found}}, "\n".join(said), as_json=as_json)
 
 
-def set_paused(names: Sequence[str], *, paused: bool, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> list[Domain]:
-        return await set_domains_paused(db, names, paused=paused)
-
-    found = with_database(work)
-    if as_json:
-        print_json({"paused": paused, "domains": [domain.authority for domain in found]})
-    for domain in [] if as_json else found:
-        say(f"{domain.authority} is {'paused' if paused else 'active'}")
-    return DONE
+def set_paused(names: Sequence[str], *, paused: bool, as_json: bool) -> None:
+    found = [domain.authority for domain in with_database(lambda db, _: set_domains_paused(db, names, paused=paused))]
+    said = [f"{name} is {'paused' if paused else 'active'}" for name in found]
+    print_outcome({"paused": paused, "domains": found}, "\n".join(said), as_json=as_json)
 
 
-def remove(names: Sequence[str], *, yes: bool, as_json: bool) -> int:
+def remove(names: Sequence[str], *, yes: bool, as_json: bool) -> None:
     if not yes and not sys.stdin.isatty():
         raise BadInput("removing forgets everything about a domain: add --yes")
     if not yes:
         typer.confirm(f"Forget {', '.join(map(authority_in, names))} and everything about it?", abort=True, err=True)
 
-    async def work(db: Database, _: Interrupts) -> list[Domain]:
-        return await remove_domains(db, names)
-
-    found = with_database(work)
-    if as_json:
-        print_json({"removed": [domain.authority for domain in found]})
-    for domain in [] if as_json else found:
-        say(f"{domain.authority} is forgotten")
-    return DONE
+    found = [domain.authority for domain in with_database(lambda db, _: remove_domains(db, names))]
+    print_outcome({"removed": found}, "\n".join(f"{name} is forgotten" for name in found), as_json=as_json)

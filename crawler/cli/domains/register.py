@@ -10,7 +10,7 @@ from crawler.app.domains import Added, Domain, Fetched, add_domains, describe_do
 from crawler.app.settings import DomainSettings, SettingsPatch
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import with_database
 from crawler.errors import BadInput
 from crawler.settings import settings
 
@@ -22,10 +22,9 @@ def add(
     if not wanted:
         raise BadInput("nothing to register: name a URL, or a file with --from")
 
-    async def work(db: Database, _: Interrupts) -> list[Added]:
-        return await add_domains(db, settings(), wanted, patch, offline=offline, at=at or datetime.now(UTC))
-
-    results = with_database(work)
+    results = with_database(
+        lambda db, _: add_domains(db, settings(), wanted, patch, offline=offline, at=at or datetime.now(UTC))
+    )
     if source is None and len(results) == 1 and results[0].error:
         raise BadInput(results[0].error)
     _print_added(results, as_json=as_json)

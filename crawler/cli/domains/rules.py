@@ -26,7 +26,7 @@ Pattern = Annotated[
 
 
 @app.command("list")
-def list_all(domain: DomainName, as_json: Json = False) -> int:
+def list_all(domain: DomainName, as_json: Json = False) -> None:
     """List a domain's rules in their order, with the pages that count for a limit.
 
     Examples:
@@ -36,7 +36,7 @@ def list_all(domain: DomainName, as_json: Json = False) -> int:
     """
     from crawler.cli.domains import rules_output
 
-    return rules_output.list_all(domain, as_json=as_json)
+    rules_output.list_all(domain, as_json=as_json)
 
 
 @app.command()
@@ -76,7 +76,7 @@ def add(
     first: Annotated[bool, typer.Option("--first", help="Ask it before all others; else after them.")] = False,
     at: At = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Make a rule about a domain's pages of a pattern; one of the same pattern is replaced where it stands.
 
     Several rules may match a page. Of least, most and weight each is told by the first rule that says it; a page counts
@@ -110,11 +110,11 @@ def add(
             render=cast("RenderMode | None", render),
         )
 
-    return rules_output.add(domain, typed, first=first, at=at, as_json=as_json)
+    rules_output.add(domain, typed, first=first, at=at, as_json=as_json)
 
 
 @app.command()
-def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = False) -> int:
+def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = False) -> None:
     """Take a rule back.
 
     Examples:
@@ -123,4 +123,4 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
     """
     from crawler.cli.domains import rules_output
 
-    return rules_output.remove(domain, pattern, at=at, as_json=as_json)
+    rules_output.remove(domain, pattern, at=at, as_json=as_json)

@@ -14,14 +14,13 @@ from crawler.app.rules import (
     make_rule,
     remove_rule,
 )
-from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.format.rules import format_rule, format_view
 from crawler.format.values import format_span
 
 
-def list_all(name: str, *, as_json: bool) -> int:
+def list_all(name: str, *, as_json: bool) -> None:
     async def work(db: Database, _: Interrupts) -> tuple[Domain, dict[str, int]]:
         domain = await domain_named(db, name)
         return domain, await count_pages_by_pattern(db, domain)
@@ -37,24 +36,23 @@ def list_all(name: str, *, as_json: bool) -> int:
             [_row(rule, pages) for rule in domain.settings.rules],
             right=["least", "most", "weight", "pages", "at most"],
         )
-    return DONE
 
 
-def add(name: str, build: Callable[[], PageRule], *, first: bool, at: datetime | None, as_json: bool) -> int:
+def add(name: str, build: Callable[[], PageRule], *, first: bool, at: datetime | None, as_json: bool) -> None:
     """Add a rule. build: makes it of what was typed, or raises ValueError."""
     rule = make_rule(build)
 
     async def change(db: Database, domain: Domain, instant: datetime) -> Domain:
         return await add_rule(db, domain, rule, first=first, at=instant)
 
-    return _change(name, change, at=at, as_json=as_json, said=format_rule(rule))
+    _change(name, change, at=at, as_json=as_json, said=format_rule(rule))
 
 
-def remove(name: str, pattern: str, *, at: datetime | None, as_json: bool) -> int:
+def remove(name: str, pattern: str, *, at: datetime | None, as_json: bool) -> None:
     async def change(db: Database, domain: Domain, instant: datetime) -> Domain:
         return await remove_rule(db, domain, pattern, at=instant)
 
-    return _change(name, change, at=at, as_json=as_json, said=f"{pattern}: no rule any more")
+    _change(name, change, at=at, as_json=as_json, said=f"{pattern}: no rule any more")
 
 
 def _change(
@@ -64,7 +62,7 @@ def _change(
     at: datetime | None,
     as_json: bool,
     said: str,
-) -> int:
+) -> None:
     async def work(db: Database, _: Interrupts) -> tuple[Domain, dict[str, int]]:
         domain = await domain_named(db, name)
         await require_not_before_last_visit(db, [domain] if at is not None else [], at)
@@ -76,7 +74,6 @@ def _change(
         _print(domain, pages)
     else:
         say(f"{domain.authority} {said}")
-    return DONE
 
 
 def _print(domain: Domain, pages: Mapping[str, int]) -> None:

@@ -16,7 +16,6 @@ from crawler.app.pages import (
     WantedVersion,
     compare_versions,
 )
-from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import with_database
@@ -34,7 +33,7 @@ TOLD = (BlockStatus.CHANGED, BlockStatus.ADDED, BlockStatus.REMOVED, BlockStatus
 INDENT = 2
 
 
-def page_diff(text: str, *, before: WantedVersion, after: WantedVersion, context: int, as_json: bool) -> int:
+def page_diff(text: str, *, before: WantedVersion, after: WantedVersion, context: int, as_json: bool) -> None:
     now = datetime.now(UTC)
     check_plugins(settings())
     found = with_database(
@@ -49,7 +48,6 @@ def page_diff(text: str, *, before: WantedVersion, after: WantedVersion, context
             f"Next: recrawl versions {new.url}; recrawl show {new.url} --version {new.version.number}; to hear no more "
             f"of a piece: recrawl rules add {found.domain.authority} / --ignore-text 'WORDS' (or --ignore SELECTOR)"
         )
-    return DONE
 
 
 def _show(old: VersionContent, new: VersionContent, found: PageDiff, *, now: datetime) -> None:

@@ -24,10 +24,11 @@ TOLD = 1000  # and for programs
 def duplicates(text: str | None, *, bits: int, most: int, as_json: bool) -> int:
     if text is not None and path_and_query(url_of(text)) != "/":
         return _of_page(text, bits=bits, most=most, as_json=as_json)
-    return _of_domains(text, bits=bits, most=most, as_json=as_json)
+    _of_domains(text, bits=bits, most=most, as_json=as_json)
+    return DONE
 
 
-def _of_domains(text: str | None, *, bits: int, most: int, as_json: bool) -> int:
+def _of_domains(text: str | None, *, bits: int, most: int, as_json: bool) -> None:
     members = TOLD if as_json else SHOWN
     found = with_database(lambda db, _: find_duplicates(db, text, max_bits=bits, max_count=most, max_members=members))
     if as_json:
@@ -42,7 +43,6 @@ def _of_domains(text: str | None, *, bits: int, most: int, as_json: bool) -> int
         )
         if len(found) > most:
             say("There are more groups: --most")
-    return DONE
 
 
 def _shown_looks(page: Near) -> str:

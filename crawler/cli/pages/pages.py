@@ -26,7 +26,7 @@ def pages(
         ),
     ] = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """List a domain's pages, the most important first; with --at the site as it was.
 
     Of all domains with --state: failed are pages of which the newest look brought no good answer.
@@ -40,4 +40,4 @@ def pages(
     """
     from crawler.cli.pages import pages_output
 
-    return pages_output.pages(domain, state=state, top=top, why=why, at=at, as_json=as_json)
+    pages_output.pages(domain, state=state, top=top, why=why, at=at, as_json=as_json)

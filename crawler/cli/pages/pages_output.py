@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 
 from crawler.app.pages import FAILED, Domain, Order, PageLine, PastPage, list_pages
-from crawler.cli.exits import DONE
 from crawler.cli.marked import say_heading
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import with_database
@@ -11,7 +10,7 @@ from crawler.format.reasons import format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 
 
-def pages(text: str | None, *, state: str | None, top: int, why: bool, at: datetime | None, as_json: bool) -> int:
+def pages(text: str | None, *, state: str | None, top: int, why: bool, at: datetime | None, as_json: bool) -> None:
     now = datetime.now(UTC)
     listing = with_database(lambda db, _: list_pages(db, text, state=state, max_count=top, at=at, now=now))
     every, found = listing.domains, listing.pages
@@ -25,7 +24,6 @@ def pages(text: str | None, *, state: str | None, top: int, why: bool, at: datet
         _show_failed(found, now=now)
     else:
         _show(found, order=every[0].settings.ordering.order, why=why)
-    return DONE
 
 
 def _say_none(authority: str | None, state: str | None) -> None:

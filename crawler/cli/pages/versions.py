@@ -9,7 +9,7 @@ from crawler.cli import values
 from crawler.cli.options import Json, PageUrl, Top, Why
 
 
-def versions(url: PageUrl, top: Top = 50, why: Why = False, as_json: Json = False) -> int:
+def versions(url: PageUrl, top: Top = 50, why: Why = False, as_json: Json = False) -> None:
     """List the versions of a page, the newest first: when each was seen, and how much it changed.
 
     Examples:
@@ -18,7 +18,7 @@ def versions(url: PageUrl, top: Top = 50, why: Why = False, as_json: Json = Fals
     """
     from crawler.cli.pages import versions_output
 
-    return versions_output.versions(url, top=top, why=why, as_json=as_json)
+    versions_output.versions(url, top=top, why=why, as_json=as_json)
 
 
 def show(
@@ -32,7 +32,7 @@ def show(
     html: Annotated[bool, typer.Option("--html", help="Nothing but its body, byte by byte in a pipe.")] = False,
     headers: Annotated[bool, typer.Option("--headers", help="What is kept of its headers.")] = False,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Show what a page says, or said at an instant.
 
     Examples:
@@ -49,7 +49,7 @@ def show(
     if at is not None and version is not None:
         raise typer.BadParameter("--at and --version exclude each other")
     wanted = version if version is not None else _instant(at)
-    return versions_output.show_page(url, wanted=wanted, form=asked[0] if asked else None, as_json=as_json)
+    versions_output.show_page(url, wanted=wanted, form=asked[0] if asked else None, as_json=as_json)
 
 
 def diff(
@@ -64,7 +64,7 @@ def diff(
     ] = None,
     context: Annotated[int, typer.Option(min=0, max=1000, metavar="N", help="Unchanged blocks beside a change.")] = 1,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Show what differs between two versions of a page, word by word: the last two, unless others are named.
 
     What went stands in red or as [-old-], what came in green or as {+new+}. A block begins with ~ where it changed,
@@ -78,7 +78,7 @@ def diff(
     """
     from crawler.cli.pages import diff_output
 
-    return diff_output.page_diff(url, before=_version(before), after=_version(after), context=context, as_json=as_json)
+    diff_output.page_diff(url, before=_version(before), after=_version(after), context=context, as_json=as_json)
 
 
 def _version(text: str | None) -> int | timedelta | datetime | None:

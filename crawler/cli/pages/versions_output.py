@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from crawler.app.pages import PageVersion, State, VersionContent, WantedVersion, find_version, list_versions
-from crawler.cli.exits import DONE
 from crawler.cli.marked import say_beneath, say_heading
 from crawler.cli.output import out, print_json, printable, remark, say, show, show_facts
 from crawler.cli.session import with_database
@@ -16,13 +15,13 @@ from crawler.format.values import format_bytes, format_count, format_instant, fo
 from crawler.json_lines import values_of
 
 
-def versions(text: str, *, top: int, why: bool, as_json: bool) -> int:
+def versions(text: str, *, top: int, why: bool, as_json: bool) -> None:
     now = datetime.now(UTC)
 
     url, found = with_database(lambda db, _: list_versions(db, text, max_count=top, now=now))
     if as_json:
         print_json({"url": url, "versions": found})
-        return DONE
+        return
     say_heading(f"{format_count(found[0].number, 'version')} of {url}")
     figures = ["parts", "distance"] if why else []
     show(
@@ -34,7 +33,6 @@ def versions(text: str, *, top: int, why: bool, as_json: bool) -> int:
         remark(f"Next: recrawl diff {url}; recrawl show {url} --version {found[-1].number}")
     else:
         remark(f"Next: recrawl show {url}")
-    return DONE
 
 
 def _version_row(version: PageVersion, *, why: bool) -> tuple[str, ...]:
@@ -52,7 +50,7 @@ def _version_row(version: PageVersion, *, why: bool) -> tuple[str, ...]:
     )
 
 
-def show_page(text: str, *, wanted: WantedVersion, form: str | None, as_json: bool) -> int:
+def show_page(text: str, *, wanted: WantedVersion, form: str | None, as_json: bool) -> None:
     """Show one version of a page. form: text, html or headers; None for facts and text."""
     now = datetime.now(UTC)
 
@@ -71,7 +69,6 @@ def show_page(text: str, *, wanted: WantedVersion, form: str | None, as_json: bo
         for line in (found.text or "(no text)").split("\n"):
             say_beneath(Text(printable(line)), indent=0)
         _show_next(found)
-    return DONE
 
 
 def _document(found: VersionContent) -> dict[str, object]:

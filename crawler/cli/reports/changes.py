@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from crawler.cli import values
+from crawler.cli.exits import DONE
 from crawler.cli.options import At, Json, Why
 from crawler.errors import BadInput
 
@@ -75,11 +76,13 @@ def changes(
     if what in values.DAYS_BACK:
         raise BadInput(f"{what} is no domain: recrawl changes --since {what}")
     query = ChangesQuery(what, domain, after, parse_kinds(kind) if kind is not None else None)
-    if atom:
-        return changes_output.as_atom(query, top=top, at=at)
     if follow:
         query = replace(query, kinds=query.kinds or (ALL_KINDS if as_json else NEWS))
         return changes_output.follow(query, from_now=since is None, as_json=as_json, diff=diff, why=why)
-    if as_json:
-        return changes_output.changes_as_json(query, top=top, at=at, diff=diff)
-    return changes_output.changes(query, top=top, at=at, diff=diff, why=why)
+    if atom:
+        changes_output.as_atom(query, top=top, at=at)
+    elif as_json:
+        changes_output.changes_as_json(query, top=top, at=at, diff=diff)
+    else:
+        changes_output.changes(query, top=top, at=at, diff=diff, why=why)
+    return DONE

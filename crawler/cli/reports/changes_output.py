@@ -8,7 +8,6 @@ from rich.text import Text
 
 from crawler.app.changes import (
     ChangesQuery,
-    ChangesRead,
     Database,
     Edit,
     EventKind,
@@ -36,7 +35,7 @@ MOST_EDITS = 3  # of one change, unless all are asked for
 SHORT, LONG = (40, 160), (200, 1000)  # characters kept beside a change, and of a change itself
 
 
-def changes(query: ChangesQuery, *, top: int | None, at: datetime | None, diff: bool, why: bool) -> int:
+def changes(query: ChangesQuery, *, top: int | None, at: datetime | None, diff: bool, why: bool) -> None:
     """Show the newest changes. diff: every block that changed, and more of it.  why: with the figures behind it."""
     found = with_database(lambda db, _: list_changes(db, query, most=top or TOP, at=at))
     say_heading(_heading(found))
@@ -51,37 +50,31 @@ def changes(query: ChangesQuery, *, top: int | None, at: datetime | None, diff: 
         more = f"recrawl changes{f' {what}' if what else ''} --kind new"
         say(f"{format_count(first, 'page')} seen for the first time: {more}")
     _show_next(found, left=sum(found.counts.values()) - len(found.items) - (first if is_folded else 0))
-    return DONE
 
 
-def changes_as_json(query: ChangesQuery, *, top: int | None, at: datetime | None, diff: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> ChangesRead:
-        return await read_changes(db, query, most=top or TOP_JSON, blocks=diff, at=at)
-
+def changes_as_json(query: ChangesQuery, *, top: int | None, at: datetime | None, diff: bool) -> None:
     with told_if_useless(as_json=True):
-        found = with_database(work)
+        found = with_database(lambda db, _: read_changes(db, query, most=top or TOP_JSON, blocks=diff, at=at))
     print_json({"changes": found.items, "next": found.next, "more": found.more})
-    return DONE
 
 
-def as_atom(query: ChangesQuery, *, top: int | None, at: datetime | None) -> int:
+def as_atom(query: ChangesQuery, *, top: int | None, at: datetime | None) -> None:
     """Print the newest changes as an Atom feed."""
     from crawler.app.feeds import MOST_ENTRIES, write_feed  # with all that tells; other forms need none of it
 
     most = top or MOST_ENTRIES
     document = with_database(lambda db, _: write_feed(db, settings(), query, most=most, at=at))
     sys.stdout.buffer.write(document)
-    return DONE
 
 
 def follow(query: ChangesQuery, *, from_now: bool, as_json: bool, diff: bool, why: bool) -> int:
     """Show changes as they are found, in the order of the feed. from_now: not those that were found before."""
 
     async def show_all(db: Database) -> None:
-        def on_outage(error: Exception) -> None:
-            remark(f"{error}; it is asked again")
-
-        async for item in follow_changes(db, query, from_now=from_now, on_outage=on_outage):
+        changes = follow_changes(
+            db, query, from_now=from_now, on_outage=lambda error: remark(f"{error}; it is asked again")
+        )
+        async for item in changes:
             if as_json:
                 print_json_line(item)
             else:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from crawler.cli.exits import DONE
 from crawler.cli.options import At, Json
 
 
@@ -35,6 +36,7 @@ def plan(
 
     if domain is not None and only is not None:
         raise typer.BadParameter("give a domain to look at or --only to plan for one, not both")
-    if domain is None:
-        return plan_output.plan(only=only, at=at, as_json=as_json)
-    return plan_output.plan_one(domain, at=at, as_json=as_json)
+    if domain is not None:
+        return plan_output.plan_one(domain, at=at, as_json=as_json)
+    plan_output.plan(only=only, at=at, as_json=as_json)
+    return DONE

@@ -30,7 +30,7 @@ POLICIES = ("known pages looked at again by", "requests a day", "fresh", "age")
 STEPS = ("", "budget", "price", "requests a day", "fresh", "age", "longest wait")
 
 
-def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
+def plan(*, only: str | None, at: datetime | None, as_json: bool) -> None:
     planned = with_database(lambda db, _: plan_domains(db, settings(), only=only or None, at=at))
     if as_json:
         print_json({"domains": [_document(each) for each in planned]})
@@ -43,7 +43,6 @@ def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
                 remark(f"{each.domain.authority}: {each.plan.finding}")
         say("")
         say("By these prices pages are due from now on, as after each hourly plan; recrawl plan DOMAIN only tells")
-    return DONE
 
 
 def _document(planned: Planned) -> dict[str, object]:

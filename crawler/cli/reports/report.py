@@ -1,16 +1,11 @@
 """recrawl report: its options and its help."""
 
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crawler.cli.options import At, Json
-
-if TYPE_CHECKING:
-    from crawler.app.reports import Database
-    from crawler.cli.session import Interrupts
 
 
 def report(
@@ -21,7 +16,7 @@ def report(
     ] = None,
     at: At = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Say how fresh the copy is, how true that is, and what keeping it so costs.
 
     How true: as far as `recrawl audit` has found out, which the running stack asks for every day. With --html, what
@@ -38,25 +33,6 @@ def report(
     from crawler.cli.reports import report_output
 
     if html is not None:
-        return _write(domain, html, at=at, as_json=as_json)
-    return report_output.report(domain, days=days, at=at, as_json=as_json)
-
-
-def _write(text: str | None, folder: Path, *, at: datetime | None, as_json: bool) -> int:
-    """Write the pages of one domain, or of all."""
-    from crawler.app.registration import find_domains
-    from crawler.cli.exits import DONE
-    from crawler.cli.output import print_json, say
-    from crawler.cli.session import with_database
-    from crawler.server import write_pages
-
-    async def work(db: "Database", _: "Interrupts") -> tuple[Path, int]:
-        written = await write_pages(db, await find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))
-        return written.index, written.files
-
-    index, files = with_database(work)
-    if as_json:
-        print_json({"index": str(index), "files": files})
+        report_output.write_as_html(domain, html, at=at, as_json=as_json)
     else:
-        say(f"{files} pages: {index}")
-    return DONE
+        report_output.report(domain, days=days, at=at, as_json=as_json)

@@ -2,22 +2,24 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from crawler.app.reports import (
     Agreement,
     Calibration,
+    Database,
     DomainReport,
     FullReport,
     SourceFacts,
+    find_domains,
     lacks_worker,
     next_fetch_at,
     price_in_force,
     report_domains,
 )
-from crawler.cli.exits import DONE
-from crawler.cli.output import print_json, remark, say, show, show_facts
+from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
 from crawler.cli.reports.audit_output import described
-from crawler.cli.session import with_database
+from crawler.cli.session import Interrupts, with_database
 from crawler.format.lists import format_lists
 from crawler.format.reasons import format_reason
 from crawler.format.settings import format_setting
@@ -31,13 +33,13 @@ WITHHELD_MEANS = " whose new content may stand in place of them; it is accepted 
 COUNTED_NOW = timedelta(minutes=1)
 
 
-def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
+def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
     window = timedelta(days=days)
 
     found, waiting = with_database(lambda db, _: report_domains(db, settings(), text, window=window, at=at))
     if as_json:
         print_json({"domains": [_document(each) for each in found]})
-        return DONE
+        return
     if not found:
         say("No domain is registered: recrawl domains add URL")
     elif text is not None:
@@ -50,7 +52,17 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
         _show_sources(found[0].sources)
     for line in waiting:
         remark(line)
-    return DONE
+
+
+def write_as_html(text: str | None, folder: Path, *, at: datetime | None, as_json: bool) -> None:
+    """Write the pages of one domain, or of all."""
+    from crawler.server import Written, write_pages  # no other form needs the server
+
+    async def work(db: Database, _: Interrupts) -> Written:
+        return await write_pages(db, await find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))
+
+    done = with_database(work)
+    print_outcome({"index": str(done.index), "files": done.files}, f"{done.files} pages: {done.index}", as_json=as_json)
 
 
 def _document(reported: FullReport) -> dict[str, object]:

@@ -7,9 +7,12 @@ import typer
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json, Top
+from crawler.cli.output import print_json, print_outcome, remark, say
+from crawler.errors import CrawlerError
 from crawler.format.values import format_bytes, format_count
 
 app = typer.Typer(no_args_is_help=True, help="Look after the database, and into it.")
+NOT_RUNNING = "the embedded Postgres is not running: recrawl up keeps it running; recrawl db shell starts it meanwhile"
 Write = Annotated[bool, typer.Option("--write", help="Let it write; else every transaction is read-only.")]
 
 
@@ -26,7 +29,7 @@ def upgrade(
         ),
     ] = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Bring the database to the newest schema; does nothing where it has it.
 
     Examples:
@@ -35,15 +38,11 @@ def upgrade(
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade --partitions 16
     """
     from crawler.app.maintenance import Schema, upgrade_database
-    from crawler.cli.output import print_json, say
     from crawler.settings import settings
 
     before = upgrade_database(settings(), partitions=partitions)
-    if as_json:
-        print_json({"before": before, "after": Schema.CURRENT})
-    else:
-        say("The database has the newest schema" + ("" if before is Schema.CURRENT else f" (it was {before.value})"))
-    return DONE
+    said = "The database has the newest schema" + ("" if before is Schema.CURRENT else f" (it was {before.value})")
+    print_outcome({"before": before, "after": Schema.CURRENT}, said, as_json=as_json)
 
 
 @app.command()
@@ -56,19 +55,17 @@ def check(as_json: Json = False) -> int:
         recrawl db check --json
     """
     from crawler.app.maintenance import check_database, require_filled_database
-    from crawler.cli.output import print_json, say
     from crawler.cli.session import with_database
     from crawler.settings import settings
 
     require_filled_database(settings())
     domains, findings = with_database(lambda db, _: check_database(db))
-    if as_json:
-        print_json({"holds": not findings, "domains": domains, "findings": findings})
-    elif findings:
-        for finding in findings:
-            say(f"{finding.domain or 'all'}: {finding.text}")
-    else:
-        say(f"Everything holds in {format_count(domains, 'domain')}")
+    said = [f"{finding.domain or 'all'}: {finding.text}" for finding in findings]
+    print_outcome(
+        {"holds": not findings, "domains": domains, "findings": findings},
+        "\n".join(said) or f"Everything holds in {format_count(domains, 'domain')}",
+        as_json=as_json,
+    )
     return PROBLEM if findings else DONE
 
 
@@ -76,7 +73,7 @@ def check(as_json: Json = False) -> int:
 def dump(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The dump; one that is there is replaced.")],
     as_json: Json = False,
-) -> int:
+) -> None:
     """Write the whole database into one compressed file, as it is at this instant. Crawling goes on meanwhile.
 
     It is Postgres's own format (pg_dump --format=custom), so that pg_restore reads it, too. Where no database was ever
@@ -87,22 +84,17 @@ def dump(
         recrawl db dump crawl.dump
     """
     from crawler.app.maintenance import dump_database
-    from crawler.cli.output import print_json, say
     from crawler.settings import settings
 
     size = dump_database(settings(), file)
-    if as_json:
-        print_json({"file": str(file), "bytes": size})
-    else:
-        say(f"{file}: {format_bytes(size)}")
-    return DONE
+    print_outcome({"file": str(file), "bytes": size}, f"{file}: {format_bytes(size)}", as_json=as_json)
 
 
 @app.command()
 def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A dump that db dump or pg_dump has made.")],
     as_json: Json = False,
-) -> int:
+) -> None:
     """Restore a dump into a home, or a database, that holds nothing yet; an older schema is brought up to date.
 
     Crawling goes on from there: nothing is asked for again before it falls due. All of it is restored or nothing.
@@ -113,16 +105,13 @@ def restore(
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/new recrawl db restore crawl.dump
     """
     from crawler.app.maintenance import restore_database
-    from crawler.cli.output import print_json, remark, say
     from crawler.settings import settings
 
     many = restore_database(settings(), file)
-    if as_json:
-        print_json({"file": str(file), "domains": many})
-    else:
-        say(f"{format_count(many, 'domain')} restored, as of the dump")
+    said = f"{format_count(many, 'domain')} restored, as of the dump"
+    print_outcome({"file": str(file), "domains": many}, said, as_json=as_json)
+    if not as_json:
         remark("What was crawled meanwhile is looked at as it falls due. Let no other recrawl crawl the same domains")
-    return DONE
 
 
 @app.command()
@@ -134,9 +123,14 @@ def url(as_json: Json = False) -> int:
         psql "$(recrawl db url)"
         recrawl db url --json
     """
-    from crawler.cli.running import sql_output
+    from crawler.app.sql import find_database_url
+    from crawler.settings import settings
 
-    return sql_output.url(as_json=as_json)
+    found = find_database_url(settings())
+    if found is None and not as_json:
+        raise CrawlerError(NOT_RUNNING)
+    print_outcome({"url": found}, found or "", as_json=as_json)
+    return DONE if found is not None else PROBLEM
 
 
 @app.command()
@@ -148,9 +142,10 @@ def shell(write: Write = False) -> int:
         recrawl db shell
         recrawl db shell < questions.sql
     """
-    from crawler.cli.running import sql_output
+    from crawler.app.sql import open_shell
+    from crawler.settings import settings
 
-    return sql_output.shell(may_write=write)
+    return open_shell(settings(), may_write=write)
 
 
 @app.command()
@@ -160,7 +155,7 @@ def sql(
     top: Top = 100,
     csv: Annotated[bool, typer.Option("--csv", help="All rows as CSV; text is never a formula.")] = False,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Run one SQL statement and print its rows: of the views that docs/sql.md lists, or of any table.
 
     Examples:
@@ -170,36 +165,52 @@ def sql(
     """
     from crawler.cli.running import sql_output
 
-    return sql_output.sql(statement, may_write=write, top=top, as_csv=csv, as_json=as_json)
+    sql_output.sql(statement, may_write=write, top=top, as_csv=csv, as_json=as_json)
 
 
 @app.command()
 def grant(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the role: small letters, digits and _.")],
     as_json: Json = False,
-) -> int:
+) -> None:
     """Let a role read the views and nothing else; a new one is made with a password, which is shown once.
 
     Examples:
 
         recrawl db grant analyst
     """
-    from crawler.cli.running import sql_output
+    from crawler.app.sql import grant_reading
+    from crawler.cli.session import with_database
 
-    return sql_output.grant(name, as_json=as_json)
+    role, address = with_database(lambda db, _: grant_reading(db, name))
+    if as_json:
+        print_json({"role": role.name, "views": role.views, "password": role.password, "url": address})
+        return
+    say(f"{role.name} may read {format_count(len(role.views), 'view')}: {', '.join(role.views)}")
+    if address is not None:
+        say(address)
+        remark("Its password is shown this once; views of a later version need another recrawl db grant")
+    else:
+        remark("The role was there: its password stays")
 
 
 @app.command()
 def revoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of a role that `db grant` let in.")],
     as_json: Json = False,
-) -> int:
+) -> None:
     """Take back what `db grant` gave; a role that it made, and that has nothing else, is removed.
 
     Examples:
 
         recrawl db revoke analyst
     """
-    from crawler.cli.running import sql_output
+    from crawler.app.sql import revoke_reading
+    from crawler.cli.session import with_database
 
-    return sql_output.revoke(name, as_json=as_json)
+    is_gone = with_database(lambda db, _: revoke_reading(db, name))
+    print_outcome({"role": name, "removed": is_gone}, f"{name} may read nothing of recrawl any more", as_json=as_json)
+    if is_gone and not as_json:
+        remark("The role is removed with its password")
+    elif not as_json:
+        remark(f"The role itself stays, since it has or had other uses: DROP ROLE {name} removes it")

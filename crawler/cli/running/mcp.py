@@ -1,11 +1,10 @@
 """recrawl mcp: its help."""
 
-from crawler.cli.exits import DONE
 from crawler.cli.options import Json
 from crawler.errors import BadInput, CrawlerError
 
 
-def mcp(as_json: Json = False) -> int:
+def mcp(as_json: Json = False) -> None:
     """Serve the store to a language model, by the Model Context Protocol on stdin and stdout, until stdin ends.
 
     Its tools are search, text, changes and freshness; all of them only read. Needs the extra mcp (docs/mcp.md). The
@@ -27,4 +26,3 @@ def mcp(as_json: Json = False) -> int:
             " checkout; build an image with --build-arg EXTRAS=mcp"
         ) from error
     serve()
-    return DONE

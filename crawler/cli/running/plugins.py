@@ -2,6 +2,7 @@
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
+from crawler.cli.output import print_json, say, show
 
 
 def plugins(as_json: Json = False) -> int:
@@ -16,7 +17,6 @@ def plugins(as_json: Json = False) -> int:
         recrawl plugins --json
     """
     from crawler.app.maintenance import list_plugins
-    from crawler.cli.output import print_json, say, show
     from crawler.settings import settings
 
     found = list_plugins(settings())

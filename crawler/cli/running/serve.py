@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli.exits import DONE
 from crawler.cli.options import Json
+from crawler.cli.output import print_json
 
 
 def serve(
@@ -20,7 +20,7 @@ def serve(
         bool, typer.Option("--quiet", help="Do not print the address that lets in: recrawl ui does.")
     ] = False,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Show a page of one's own in the browser: what changed, how fresh, what to worry about. Ctrl-C ends it.
 
     The address that it prints lets in once, and the browser stays let in for a month. Keep it to yourself.
@@ -31,7 +31,6 @@ def serve(
         recrawl serve --port 8080
     """
     from crawler.app.maintenance import check_plugins
-    from crawler.cli.output import print_json
     from crawler.cli.session import with_database
     from crawler.server import server
     from crawler.settings import settings
@@ -55,4 +54,3 @@ def serve(
         connections=server.CONNECTIONS,
         patient=True,
     )
-    return DONE

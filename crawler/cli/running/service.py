@@ -1,5 +1,6 @@
 """recrawl deploy, server, worker, health: what containers, Kubernetes and systemd run."""
 
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from crawler.cli import values
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
+from crawler.cli.output import print_json, print_outcome, remark, show
 
 PATIENCE_SECONDS = 120.0
 
@@ -19,26 +21,20 @@ def deploy(
         float, typer.Option(min=0, metavar="SECONDS", help="How long database and Prefect server are waited for.")
     ] = PATIENCE_SECONDS,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Prepare database and Prefect server for workers: once for each version, before they start. Twice does no harm.
 
     Examples:
 
         recrawl deploy --upgrade
     """
-    from datetime import timedelta
-
     from crawler.app import local_stack
-    from crawler.cli.output import print_json, remark, say
     from crawler.settings import settings
 
     patience = timedelta(seconds=wait)
     registered = local_stack.deploy(settings(), may_upgrade=upgrade, patience=patience, report=remark)
-    if as_json:
-        print_json({"registered": registered})
-    else:
-        say(f"Deployments: {registered} registered" if registered else "Deployments: all there")
-    return DONE
+    said = f"Deployments: {registered} registered" if registered else "Deployments: all there"
+    print_outcome({"registered": registered}, said, as_json=as_json)
 
 
 def server(
@@ -54,7 +50,7 @@ def server(
     address: Annotated[
         str | None, typer.Option(metavar="URL", help="Where browsers find it, if not at this port of this machine.")
     ] = None,
-) -> int:
+) -> None:
     """Run the Prefect server in the foreground, on a Postgres that is there; who asks it needs the auth string.
 
     RECRAWL_PREFECT_DATABASE_URL names its database, PREFECT_API_AUTH_STRING what it asks for.
@@ -65,7 +61,6 @@ def server(
         recrawl server --host 0.0.0.0 --address https://prefect.example.com
     """
     from crawler.app.local_stack import serve_prefect
-    from crawler.cli.output import remark
     from crawler.settings import settings
 
     serve_prefect(settings(), host=host, port=port, address=address, report=remark)
@@ -76,7 +71,7 @@ def worker(
     grace: Annotated[
         float, typer.Option(min=1, metavar="SECONDS", help="What runs get to end by themselves when this is to end.")
     ] = PATIENCE_SECONDS,
-) -> int:
+) -> None:
     """Crawl in the foreground what the Prefect server schedules. SIGTERM ends it in good order.
 
     RECRAWL_DATABASE_URL and PREFECT_API_URL name what it works with; both are waited for. What is under way when it is
@@ -87,14 +82,10 @@ def worker(
         recrawl worker
         RECRAWL_METRICS_PORT=9464 recrawl worker --limit 2
     """
-    from datetime import timedelta
-
     from crawler.app.local_stack import run_worker
-    from crawler.cli.output import remark
     from crawler.settings import settings
 
     run_worker(settings(), max_runs=limit, patience=timedelta(seconds=grace), report=remark)
-    return DONE
 
 
 def health(
@@ -111,7 +102,6 @@ def health(
         recrawl health --alive
     """
     from crawler.app.local_stack import check_health
-    from crawler.cli.output import print_json, show
     from crawler.settings import settings
 
     found = check_health(settings(), alive_only=alive)

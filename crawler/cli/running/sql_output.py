@@ -1,4 +1,4 @@
-"""recrawl db url, shell, sql and grant: the crawl's database for whoever reads with SQL."""
+"""recrawl db sql: the rows of a statement, as a table, as CSV or as JSON."""
 
 import sys
 from collections.abc import Sequence
@@ -8,37 +8,18 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from crawler.app import sql as app_sql
 from crawler.app.database import Database
-from crawler.app.sql import Answered, shown_value
+from crawler.app.sql import Answered, run_statement, shown_value
 from crawler.cli.csv_output import write_csv_row
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
-from crawler.errors import BadInput, CrawlerError
+from crawler.errors import BadInput
 from crawler.format.values import format_count
-from crawler.settings import settings
 
 MOST_JSON_DIGITS = 300  # of a number: readers of JSON make a double of it
-NOT_RUNNING = "the embedded Postgres is not running: recrawl up keeps it running; recrawl db shell starts it meanwhile"
 
 
-def url(*, as_json: bool) -> int:
-    found = app_sql.find_database_url(settings())
-    if as_json:
-        print_json({"url": found})
-    elif found is not None:
-        say(found)
-    if found is None and not as_json:
-        raise CrawlerError(NOT_RUNNING)
-    return DONE if found is not None else PROBLEM
-
-
-def shell(*, may_write: bool) -> int:
-    return app_sql.open_shell(settings(), may_write=may_write)
-
-
-def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: bool) -> int:
+def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: bool) -> None:
     if as_csv and as_json:
         raise BadInput("--csv and --json exclude each other")
     text = sys.stdin.read() if statement == "-" else statement
@@ -46,7 +27,7 @@ def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: boo
         raise BadInput("an empty statement")
 
     async def work(db: Database, _: Interrupts) -> tuple[Answered, list[Sequence[Any]]]:
-        async with app_sql.run_statement(db, text, may_write=may_write) as answered:
+        async with run_statement(db, text, may_write=may_write) as answered:
             if as_csv and answered.columns:
                 write_csv_row(answered.columns)
             kept: list[Sequence[Any]] = []
@@ -64,7 +45,6 @@ def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: boo
         print_json({"columns": answered.columns, "rows": plain})
     elif not as_csv:
         _show(answered, rows, top=top)
-    return DONE
 
 
 def _for_json(value: Any) -> Any:
@@ -101,30 +81,3 @@ def _show(answered: Answered, rows: list[Sequence[Any]], *, top: int) -> None:
     remark(
         f"The first {top:,} rows: --top N shows more, --csv all" if len(rows) > top else format_count(len(rows), "row")
     )
-
-
-def grant(name: str, *, as_json: bool) -> int:
-    role, address = with_database(lambda db, _: app_sql.grant_reading(db, name))
-    if as_json:
-        print_json({"role": role.name, "views": role.views, "password": role.password, "url": address})
-        return DONE
-    say(f"{role.name} may read {format_count(len(role.views), 'view')}: {', '.join(role.views)}")
-    if address is not None:
-        say(address)
-        remark("Its password is shown this once; views of a later version need another recrawl db grant")
-    else:
-        remark("The role was there: its password stays")
-    return DONE
-
-
-def revoke(name: str, *, as_json: bool) -> int:
-    is_gone = with_database(lambda db, _: app_sql.revoke_reading(db, name))
-    if as_json:
-        print_json({"role": name, "removed": is_gone})
-        return DONE
-    say(f"{name} may read nothing of recrawl any more")
-    if is_gone:
-        remark("The role is removed with its password")
-    else:
-        remark(f"The role itself stays, since it has or had other uses: DROP ROLE {name} removes it")
-    return DONE

@@ -2,9 +2,10 @@
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
+from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
 
 
-def up(as_json: Json = False) -> int:
+def up(as_json: Json = False) -> None:
     """Start Postgres, a Prefect server, a worker and a page of one's own; they stay until `recrawl down`.
 
     Examples:
@@ -13,7 +14,6 @@ def up(as_json: Json = False) -> int:
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
     from crawler.app.local_stack import start_stack
-    from crawler.cli.output import print_json, remark, say
     from crawler.settings import settings
 
     running, pages = start_stack(settings(), report=remark)
@@ -25,10 +25,9 @@ def up(as_json: Json = False) -> int:
         say(f"Prefect: {running.ui_url}")
         if running.api.auth is not None:
             say("Prefect asks for a word: recrawl ui shows it")
-    return DONE
 
 
-def down(as_json: Json = False) -> int:
+def down(as_json: Json = False) -> None:
     """Stop what `recrawl up` started, and whatever that started in turn.
 
     Examples:
@@ -36,18 +35,15 @@ def down(as_json: Json = False) -> int:
         recrawl down
     """
     from crawler.app.local_stack import stop_stack
-    from crawler.cli.output import print_json, remark, say
     from crawler.settings import settings
 
     stopped = stop_stack(settings(), report=remark)
-    if as_json:
-        print_json({"stopped": stopped})
-    else:
-        say("The stack is down" if stopped else "There was nothing to stop")
-    return DONE
+    print_outcome(
+        {"stopped": stopped}, "The stack is down" if stopped else "There was nothing to stop", as_json=as_json
+    )
 
 
-def ui(as_json: Json = False) -> int:
+def ui(as_json: Json = False) -> None:
     """Show where the pages are, and what lets you in: an address for yours, a word for Prefect's. Keep it to yourself.
 
     Examples:
@@ -56,7 +52,6 @@ def ui(as_json: Json = False) -> int:
         PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .auth) prefect deployment ls
     """
     from crawler.app.local_stack import prefect_server, web_ui_link
-    from crawler.cli.output import print_json, remark, say
     from crawler.errors import StackFailed
     from crawler.settings import settings
 
@@ -68,7 +63,7 @@ def ui(as_json: Json = False) -> int:
             raise
         say(f"Web UI, opens once: {pages}")
         remark("They are served by hand; no stack runs: recrawl up")
-        return DONE
+        return
     if as_json:
         print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth, "pages": pages})
     else:
@@ -77,7 +72,6 @@ def ui(as_json: Json = False) -> int:
         say(f"Prefect: {api.ui_url}")
         if api.auth is not None:
             say(f"Prefect asks for: {api.auth}")
-    return DONE
 
 
 def status(as_json: Json = False) -> int:
@@ -89,7 +83,6 @@ def status(as_json: Json = False) -> int:
         recrawl status --json
     """
     from crawler.app.local_stack import stack_status
-    from crawler.cli.output import print_json, say, show, show_facts
     from crawler.settings import settings
 
     found = stack_status(settings())
