@@ -18,11 +18,11 @@ from crawler.app.crawl import Change, CrawlStats, Lease
 from crawler.cli.output import err
 
 
-class _Shown:
+class ProgressBar:
     """A bar that is there while the block runs."""
 
     def __init__(self, *, title: str, total: int | None) -> None:
-        self._bar = Progress(
+        self.bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -35,19 +35,19 @@ class _Shown:
             transient=True,
             disable=not err().is_terminal,
         )
-        self._task = self._bar.add_task(title, total=total, found="")
+        self.task = self.bar.add_task(title, total=total, found="")
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        self.bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        self.bar.stop()
 
 
-class CrawlProgress(_Shown):
+class CrawlProgress(ProgressBar):
     """Looks of a crawl.
 
     pending: looks that were due at the start; those at pages found on the way come on top.  most: looks, or None.
@@ -66,8 +66,8 @@ class CrawlProgress(_Shown):
         expected = max(self._pending + found, looks)
         changed = sum(each.changes[Change.CHANGED] for each in self._tallies.values())
         failed = sum(each.failed for each in self._tallies.values())
-        self._bar.update(
-            self._task,
+        self.bar.update(
+            self.task,
             description=lease.domain.authority,
             completed=looks,
             total=expected if self._most is None else min(expected, self._most),
@@ -75,32 +75,11 @@ class CrawlProgress(_Shown):
         )
 
     def _pace(self, looks: int) -> str:
-        seconds = self._bar.tasks[self._task].elapsed
+        seconds = self.bar.tasks[self.task].elapsed
         return f", {looks / seconds:.1f} a second" if seconds and seconds >= 1 else ""
 
 
-class Days(_Shown):
-    """Days that pass in the demo."""
-
-    def __init__(self, days: int) -> None:
-        super().__init__(title="days", total=days)
-
-    def advance(self, day: int, days: int) -> None:
-        self._bar.update(self._task, completed=day, total=days)
-
-
-class Visits(_Shown):
-    """Visits of the lab."""
-
-    def __init__(self, visits: int) -> None:
-        super().__init__(title="visits", total=visits)
-
-    def advance(self, visits: int) -> None:
-        """So many more are made."""
-        self._bar.update(self._task, advance=visits)
-
-
-class PagesWritten(_Shown):
+class PagesWritten(ProgressBar):
     """Pages that are exported."""
 
     def __init__(self) -> None:
@@ -108,15 +87,4 @@ class PagesWritten(_Shown):
 
     def advance(self, pages: int) -> None:
         """So many are written."""
-        self._bar.update(self._task, completed=pages)
-
-
-class Runs(_Shown):
-    """Runs of the laboratory."""
-
-    def __init__(self, runs: int) -> None:
-        super().__init__(title="runs", total=runs)
-
-    def advance(self, done: int, runs: int, last: str) -> None:
-        """So many of all runs are done; `last` was the latest."""
-        self._bar.update(self._task, completed=done, total=runs, found=last)
+        self.bar.update(self.task, completed=pages)

@@ -9,7 +9,7 @@ from typing import TypeVar
 import typer
 
 from crawler import times
-from crawler.app.parse import parse_interval, parse_positive, parse_share, parse_size
+from crawler.app.parse import parse_interval, parse_positive
 
 T = TypeVar("T")
 
@@ -32,8 +32,6 @@ def for_typer(parse: Callable[[str], T]) -> Callable[[str], T]:
 instant = for_typer(times.instant)
 span = for_typer(times.span)
 interval = for_typer(parse_interval)
-size = for_typer(parse_size)
-share = for_typer(parse_share)
 positive = for_typer(parse_positive)
 
 
@@ -48,12 +46,6 @@ def render_mode(text: str) -> str:
     if text not in {"auto", "always", "never"}:
         raise typer.BadParameter(f"{text!r} is none of auto, always, never")
     return text
-
-
-def part(text: str) -> float:
-    """A part of something, or more than all of it: 3% or 0.03."""
-    number = positive(text.removesuffix("%").strip())
-    return number / 100 if text.endswith("%") else number
 
 
 def since(text: str, *, now: datetime) -> int | timedelta | datetime:

@@ -1,15 +1,16 @@
 """python -m labs demo: what the guided tour shows at its end."""
 
 from crawler.cli.exits import DONE
+from crawler.cli.marked import say_heading
 from crawler.cli.output import print_json, remark, say, show_facts
-from crawler.cli.progress import Days
-from crawler.cli.reports.changes_output import show_examples
+from crawler.cli.reports.changes_output import show_change
 from crawler.format.lists import format_lists
 from crawler.format.values import format_bytes, format_count, format_share
 from crawler.settings import settings
 from labs.demo.outcome import DemoOutcome
 from labs.demo.rival import Freshness
 from labs.demo.tour import BUDGET, tour
+from labs.progress import Days
 
 
 def demo(*, days: int, keep: bool, as_json: bool) -> int:
@@ -19,7 +20,10 @@ def demo(*, days: int, keep: bool, as_json: bool) -> int:
         print_json(outcome)
     else:
         if outcome.examples:
-            show_examples(outcome.examples)
+            say_heading("The last changes that it found")
+            for item in outcome.examples:
+                say("")
+                show_change(item, now=outcome.examples[0].at)
             say("")
         show_facts(facts_of(outcome, keep=keep))
     return DONE

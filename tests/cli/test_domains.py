@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.cli import values
+from crawler.app.parse import parse_size
 from tests.commands import Recrawl, Site
 
 
@@ -306,4 +306,4 @@ def test_a_budget_or_target_that_cannot_be_is_one_line(recrawl: Recrawl) -> None
     [("0", 0), ("1000000", 10**6), ("500MB", 500 * 10**6), ("1.1 kb", 1100), ("2gB", 2 * 10**9), ("7 B", 7)],
 )
 def test_a_size_is_read_as_it_is_written(typed: str, size: int) -> None:
-    assert values.size(typed) == size
+    assert parse_size(typed) == size

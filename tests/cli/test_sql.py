@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from crawler.cli.csv_output import csv_cell
+from crawler.cli.running.sql_output import csv_cell
 from crawler.runtime.postgres.psql import psql_program, without_password
 from tests.commands import Answer, Recrawl, Site, command
 from tests.databases import execute

@@ -9,6 +9,7 @@ from crawler.cli import values
 from crawler.cli.exits import DONE
 from crawler.cli.options import At, Json, Offline
 from crawler.cli.settings_options import NOTHING, with_settings
+from crawler.errors import BadInput
 
 
 @with_settings(of_crawl=True)
@@ -47,20 +48,25 @@ def crawl(
         recrawl crawl docs.example.com --dry-run
         recrawl crawl http://127.0.0.1:8000/ --allow-private --json
     """
-    from crawler.cli.crawling import crawl_output
+    from crawler.app.maintenance import check_plugins
+    from crawler.settings import settings
 
-    options = crawl_output.CrawlOptions(
-        names=tuple(names or ()),
-        pages=pages,
-        due=due,
-        patch=patch,
-        offline=offline,
-        shift_time=values.span(shift_time) if shift_time else None,
-        at=at,
-    )
+    time_limit = values.span(shift_time) if shift_time else None
+    if not names and not due:
+        raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
+    check_plugins(settings())
     if dry_run:
         from crawler.cli.crawling import preview
 
-        preview.preview(options, as_json=as_json)
+        preview.preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
         return DONE
-    return crawl_output.crawl(options, as_json=as_json)
+    from crawler.cli.crawling import crawl_output
+
+    limits = crawl_output.CrawlRequest(
+        role="crawl",
+        at=at,
+        max_pages=pages,
+        time_limit=time_limit,
+        ignore_pace=bool(names),  # whoever names a domain wants it now, not spread over the day
+    )
+    return crawl_output.crawl(names or (), limits, patch=patch, due=due, offline=offline, as_json=as_json)

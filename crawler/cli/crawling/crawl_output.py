@@ -1,12 +1,12 @@
 """recrawl crawl: one crawl run in this process, from names to a table of what was done."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.crawl import CrawlRequest, CrawlResult, Domain, Fetched, ShiftHooks, Targets, count_due, find_targets
 from crawler.app.crawl import crawl as crawl_targets
 from crawler.app.database import Database
-from crawler.app.maintenance import check_plugins
 from crawler.app.settings import SettingsPatch
 from crawler.cli.crawling.crawl_result import print_result
 from crawler.cli.delivery.notify_run import tell_failures
@@ -17,56 +17,30 @@ from crawler.cli.progress import CrawlProgress
 from crawler.cli.running.prune_output import remark_quotas
 from crawler.cli.session import Interrupts, with_database
 from crawler.clock import Clock
-from crawler.errors import BadInput
 from crawler.format.values import format_count, format_instant
 from crawler.settings import settings
 
 NEARLY_NOW = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlOptions:
-    """What the command line asks for. names: URLs and names; none with `due` means all that are registered."""
-
-    names: tuple[str, ...]
-    pages: int | None
-    due: bool
-    patch: SettingsPatch
-    offline: bool
-    shift_time: timedelta | None
-    at: datetime | None
-
-    def check(self) -> None:
-        """Raise BadInput where nothing is named, or a plugin cannot be used, before anything begins."""
-        if not self.names and not self.due:
-            raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
-        check_plugins(settings())
-
-
-def crawl(options: CrawlOptions, *, as_json: bool) -> int:
-    options.check()
-    used = settings()
+def crawl(
+    names: Sequence[str], request: CrawlRequest, *, patch: SettingsPatch, due: bool, offline: bool, as_json: bool
+) -> int:
+    """Crawl what is named. request: without the event that stops it.  due: only what is due."""
+    used, at = settings(), request.at
 
     async def work(db: Database, interrupts: Interrupts) -> tuple[CrawlResult, Interrupts]:
-        clock = Clock.at(options.at)
+        clock = Clock.at(at)
 
         async def register(name: str) -> tuple[Domain, Fetched | None]:
-            return await ask_and_register(db, name, options.patch, offline=options.offline, at=clock.now())
+            return await ask_and_register(db, name, patch, offline=offline, at=clock.now())
 
-        targets = await find_targets(db, options.names, at=options.at, register=register, only_due=options.due)
-        _remark_before(targets, options)
-        request = CrawlRequest(
-            role="crawl",
-            at=options.at,
-            max_pages=options.pages,
-            time_limit=options.shift_time,
-            stop=interrupts.stop,
-            ignore_pace=bool(options.names),  # whoever names a domain wants it now, not spread over the day
-        )
+        targets = await find_targets(db, names, at=at, register=register, only_due=due)
+        _remark_before(targets, patch, at=at)
         pending = (await count_due(db, targets.domains, at=clock.now()) if err().is_terminal else 0) or 0
-        with CrawlProgress(pending=pending, most=options.pages) as progress:
-            hooks = ShiftHooks(progress=progress.advance)
-            result = await crawl_targets(db, used, targets, request, clock=clock, hooks=hooks)
+        with CrawlProgress(pending=pending, most=request.max_pages) as progress:
+            hooks, stoppable = ShiftHooks(progress=progress.advance), replace(request, stop=interrupts.stop)
+            result = await crawl_targets(db, used, targets, stoppable, clock=clock, hooks=hooks)
         return result, interrupts
 
     # Every lease needs a connection for its records and one for its renewals.
@@ -79,12 +53,12 @@ def crawl(options: CrawlOptions, *, as_json: bool) -> int:
     return DONE if result.is_well else PROBLEM
 
 
-def _remark_before(targets: Targets, options: CrawlOptions) -> None:
+def _remark_before(targets: Targets, patch: SettingsPatch, *, at: datetime | None) -> None:
     for domain in targets.known:
-        if options.patch.differs_from(domain.settings):
+        if patch.differs_from(domain.settings):
             remark(f"{domain.authority} is registered: its settings stay (recrawl domains set {domain.authority})")
-    if options.at is not None and options.at > datetime.now(UTC) + NEARLY_NOW:
-        then = format_instant(options.at)
+    if at is not None and at > datetime.now(UTC) + NEARLY_NOW:
+        then = format_instant(at)
         remark(f"recrawl: what is read now counts as read at {then}; until then, go on with --at")
 
 

@@ -7,6 +7,7 @@ from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.format.reasons import HEADINGS, format_reason
 from crawler.format.values import format_bytes, format_count, format_when
 
+COLUMNS = ("looked at", "changed", "first seen", "gone", "failed", "received")
 MOST_NAMED = 10  # pages of each kind
 NO_BROWSER = "no browser was found; `apt-get install chromium-headless-shell` brings one (docs/rendering.md)"
 
@@ -26,20 +27,18 @@ def print_result(result: CrawlResult, *, as_json: bool) -> None:
     if len(result.shift.by_domain) > 1:
         say("")
         show(
-            ["domain", "looked at", "changed", "first seen", "gone", "failed", "received"],
+            ["domain", *COLUMNS],
             [
                 (
                     domain,
                     str(stats.looks),
-                    str(stats.changes[Change.CHANGED]),
-                    str(stats.changes[Change.FIRST]),
-                    str(stats.changes[Change.GONE]),
+                    *(str(stats.changes[change]) for change in (Change.CHANGED, Change.FIRST, Change.GONE)),
                     str(stats.failed),
                     format_bytes(stats.received_bytes),
                 )
                 for domain, stats in sorted(result.shift.by_domain.items())
             ],
-            right=["looked at", "changed", "first seen", "gone", "failed", "received"],
+            right=COLUMNS,
         )
     for line in named_pages(result.stats):
         say(line)

@@ -1,11 +1,12 @@
 """recrawl crawl --dry-run: what would be fetched now and what that would cost, without touching anything."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from crawler.app.domains import settings_of_new
 from crawler.app.preview import CrawlPreview, State, Target, preview_crawl
+from crawler.app.settings import SettingsPatch
 from crawler.app.status import format_wait
-from crawler.cli.crawling.crawl_output import CrawlOptions
 from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
@@ -14,14 +15,12 @@ from crawler.settings import settings
 ON_TOP = ", one a page; robots.txt and second looks at what has changed come on top"
 
 
-def preview(options: CrawlOptions, *, as_json: bool) -> None:
-    options.check()
-    settings_of_new(options.patch, settings())  # what could not be registered is an error here, too
-    used = settings()
-    plans, unknown = with_database(
-        lambda db, _: preview_crawl(db, used, options.names, max_pages=options.pages, at=options.at)
-    )
-    at = options.at or datetime.now(UTC)
+def preview(
+    names: Sequence[str], *, patch: SettingsPatch, max_pages: int | None, at: datetime | None, as_json: bool
+) -> None:
+    settings_of_new(patch, settings())  # what could not be registered is an error here, too
+    plans, unknown = with_database(lambda db, _: preview_crawl(db, settings(), names, max_pages=max_pages, at=at))
+    at = at or datetime.now(UTC)
     if as_json:
         print_json({"at": at, "plans": [_document(plan) for plan in plans], "unregistered": unknown})
         return
@@ -59,7 +58,10 @@ def _show(plan: CrawlPreview, *, at: datetime) -> None:
         say("")
         show(
             ["first", "why", "importance", "request"],
-            [(target.url, _why(target), f"{target.importance:.2f}", _request(target)) for target in plan.first],
+            [
+                (target.url, _why(target), f"{target.importance:.2f}", "conditional" if target.validators else "full")
+                for target in plan.first
+            ],
             right=["importance"],
         )
 
@@ -68,10 +70,6 @@ def _why(target: Target) -> str:
     if target.state is State.NEW:
         return "never fetched"
     return f"due, last seen {format_instant(target.last_good_at)}"
-
-
-def _request(target: Target) -> str:
-    return "conditional" if target.validators else "full"
 
 
 def _document(plan: CrawlPreview) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """recrawl notify: their options and their help."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -236,7 +235,7 @@ def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Jso
     """
     from crawler.cli.delivery import notify_output
 
-    return notify_output.redeliver(_chosen(letters, every_one=every_one), at=datetime.now(UTC), as_json=as_json)
+    return notify_output.redeliver(_chosen(letters, every_one=every_one), as_json=as_json)
 
 
 @app.command()
@@ -250,7 +249,7 @@ def discard(letters: Letters = None, every_one: EveryOne = False, as_json: Json 
     """
     from crawler.cli.delivery import notify_output
 
-    return notify_output.discard(_chosen(letters, every_one=every_one), at=datetime.now(UTC), as_json=as_json)
+    return notify_output.discard(_chosen(letters, every_one=every_one), as_json=as_json)
 
 
 def _chosen(letters: list[int] | None, *, every_one: bool) -> list[int] | None:

@@ -13,7 +13,7 @@ from crawler.app.notifications import (
     headline,
 )
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, remark, say, show, show_facts
+from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
 from crawler.cli.session import with_database
 from crawler.format.kinds import KIND_WORDS, NEWS
 from crawler.format.values import format_bytes, format_count, format_instant, format_when
@@ -47,13 +47,11 @@ def list_all(*, as_json: bool) -> None:
 
 def remove(number: int, *, as_json: bool) -> None:
     found = with_database(lambda db, _: notifications.unsubscribe(db, number))
-    if as_json:
-        print_json(facts(found))
-        return
     waiting = f"{format_count(found.waiting, 'change')} that waited" if found.waiting else ""
     dead = f"{format_count(found.dead, 'dead letter')}" if found.dead else ""
     lost = " and ".join(filter(None, (waiting, dead)))
-    say(f"Subscription {number} is removed{f', and {lost} with it' if lost else ''}")
+    said = f"Subscription {number} is removed{f', and {lost} with it' if lost else ''}"
+    print_outcome(facts(found), said, as_json=as_json)
 
 
 def dead(number: int | None, *, as_json: bool) -> None:
@@ -78,23 +76,21 @@ def dead(number: int | None, *, as_json: bool) -> None:
         remark(f"Next: recrawl notify redeliver NUMBER, or discard NUMBER{more}")
 
 
-def redeliver(ids: list[int] | None, *, at: datetime, as_json: bool) -> int:
-    many = with_database(lambda db, _: notifications.redeliver(db, ids, at=at))
+def redeliver(ids: list[int] | None, *, as_json: bool) -> int:
+    many = with_database(lambda db, _: notifications.redeliver(db, ids, at=datetime.now(UTC)))
     return _tell_many(many, ids, as_json=as_json, said="will be sent once more: recrawl notify run")
 
 
-def discard(ids: list[int] | None, *, at: datetime, as_json: bool) -> int:
-    many = with_database(lambda db, _: notifications.discard(db, ids, at=at))
+def discard(ids: list[int] | None, *, as_json: bool) -> int:
+    many = with_database(lambda db, _: notifications.discard(db, ids, at=datetime.now(UTC)))
     return _tell_many(many, ids, as_json=as_json, said="forgotten")
 
 
 def _tell_many(many: int, ids: list[int] | None, *, as_json: bool, said: str) -> int:
-    if as_json:
-        print_json({"letters": many})
-    else:
-        say(f"{format_count(many, 'dead letter')} {said}" if many else "No such dead letter")
-        if many and ids is not None and many < len(set(ids)):
-            remark(f"{len(set(ids)) - many} of these numbers are no dead letters: recrawl notify dead")
+    said = f"{format_count(many, 'dead letter')} {said}" if many else "No such dead letter"
+    print_outcome({"letters": many}, said, as_json=as_json)
+    if not as_json and many and ids is not None and many < len(set(ids)):
+        remark(f"{len(set(ids)) - many} of these numbers are no dead letters: recrawl notify dead")
     return DONE if many or ids is None else PROBLEM
 
 

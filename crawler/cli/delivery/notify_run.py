@@ -6,7 +6,7 @@ from crawler.app import notifications
 from crawler.app.notifications import Database, Delivered, Postponed
 from crawler.cli.delivery.notify_output import facts, remark_missing_secrets
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, print_json_line, remark, say
+from crawler.cli.output import print_json, print_json_line, print_outcome, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.clock import Clock
 from crawler.format.deliveries import format_delivered, format_undelivered
@@ -86,11 +86,9 @@ def pause(number: int, *, as_json: bool) -> None:
         connections=CONNECTIONS,
         patient=True,
     )
-    if as_json:
-        print_json(facts(found))
-    else:
-        waiting = f"; {format_count(found.waiting, 'change')} waiting for that" if found.waiting else ""
-        say(f"Subscription {number} is paused{'' if is_new else ' already'}: recrawl notify resume {number}{waiting}")
+    waiting = f"; {format_count(found.waiting, 'change')} waiting for that" if found.waiting else ""
+    said = f"Subscription {number} is paused{'' if is_new else ' already'}: recrawl notify resume {number}{waiting}"
+    print_outcome(facts(found), said, as_json=as_json)
 
 
 def resume(number: int, *, missed: bool, as_json: bool) -> None:
@@ -101,14 +99,10 @@ def resume(number: int, *, missed: bool, as_json: bool) -> None:
         connections=CONNECTIONS,
         patient=True,
     )
-    if as_json:
-        print_json(facts(found))
-    elif not was_paused:
-        say(f"Subscription {number} is not paused")
-    else:
-        since = "what was found while it was paused" if missed else "what is found from now on"
-        waiting = f" {format_count(found.waiting, 'change')} that waited, and" if found.waiting else ""
-        say(f"Subscription {number} goes on: it is told{waiting} {since}")
+    since = "what was found while it was paused" if missed else "what is found from now on"
+    waiting = f" {format_count(found.waiting, 'change')} that waited, and" if found.waiting else ""
+    said = f"goes on: it is told{waiting} {since}" if was_paused else "is not paused"
+    print_outcome(facts(found), f"Subscription {number} {said}", as_json=as_json)
 
 
 def tell_failures(done: Delivered) -> None:

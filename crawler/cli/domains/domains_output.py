@@ -66,10 +66,7 @@ def list_all(*, as_json: bool) -> None:
                     listed.domain.authority,
                     domain_state(listed, at=datetime.now(UTC)),
                     f"{listed.importance:.2f}",
-                    str(listed.new),
-                    str(listed.known),
-                    str(listed.gone),
-                    str(listed.dead_links),
+                    *map(str, (listed.new, listed.known, listed.gone, listed.dead_links)),
                     format_instant(listed.last_visit_at),
                     format_instant(listed.wake_at) if listed.wake_at else "-",
                 )

@@ -1,7 +1,6 @@
 """recrawl changes: what changed, the newest first for people, in the order of the feed for programs."""
 
 import sys
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.text import Text
@@ -41,7 +40,7 @@ def changes(query: ChangesQuery, *, top: int | None, at: datetime | None, diff: 
     say_heading(_heading(found))
     for item in found.items:
         say("")
-        _show_change(item, now=found.at, diff=diff, why=why)
+        show_change(item, now=found.at, diff=diff, why=why)
     first = found.counts.get(EventKind.FIRST, 0)
     is_folded = first and all(item.change is not EventKind.FIRST for item in found.items)
     if is_folded:
@@ -78,7 +77,7 @@ def follow(query: ChangesQuery, *, from_now: bool, as_json: bool, diff: bool, wh
             if as_json:
                 print_json_line(item)
             else:
-                _show_change(item, now=datetime.now(UTC), diff=diff, why=why)
+                show_change(item, now=datetime.now(UTC), diff=diff, why=why)
                 say("")
 
     async def work(db: Database, interrupts: Interrupts) -> int:
@@ -101,7 +100,7 @@ def _heading(found: NewestChanges) -> str:
     return f"Changes{span}: {joined(told) or 'none of pages that were known'}"
 
 
-def _show_change(item: FeedItem, *, now: datetime, diff: bool = False, why: bool = False) -> None:
+def show_change(item: FeedItem, *, now: datetime, diff: bool = False, why: bool = False) -> None:
     title = printable(item.title or _path(item)).replace("\n", " ")
     head = Text.assemble((KIND_WORDS[item.change].ljust(INDENT), "bold"), title)
     say_beneath(head, indent=0, hanging=INDENT)
@@ -117,14 +116,6 @@ def _show_change(item: FeedItem, *, now: datetime, diff: bool = False, why: bool
         _show_edit(edit, diff=diff)
     if len(edits) < len(item.blocks):
         say(" " * INDENT + f"and {format_count(len(item.blocks) - len(edits), 'block')} more: recrawl diff {item.url}")
-
-
-def show_examples(items: Sequence[FeedItem]) -> None:
-    """A few changes, as `recrawl changes` shows them."""
-    say_heading("The last changes that it found")
-    for item in items:
-        say("")
-        _show_change(item, now=items[0].at)
 
 
 def _path(item: FeedItem) -> str:

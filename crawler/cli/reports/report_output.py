@@ -173,21 +173,8 @@ def _shown_agreement(agreement: Agreement) -> str:
 
 
 def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: timedelta) -> None:
-    numbers = [
-        "fresh",
-        "by chance",
-        "looked at",
-        "never fetched",
-        "gone",
-        "dead links",
-        "moved",
-        "looks",
-        "changes",
-        "failed",
-        "received",
-        "saved",
-        "requests",
-    ]
+    states = ("looked at", "never fetched", "gone", "dead links", "moved")
+    numbers = ("fresh", "by chance", *states, "looks", "changes", "failed", "received", "saved", "requests")
     show(
         ["domain", *numbers, "oldest look", "next due"],
         [
@@ -195,12 +182,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
                 each.domain,
                 format_share(each.freshness),
                 format_share(calibration.audits.found_fresh),
-                str(each.known),
-                str(each.new),
-                str(each.gone),
-                str(each.dead_links),
-                str(each.moved),
-                str(each.looks),
+                *map(str, (each.known, each.new, each.gone, each.dead_links, each.moved, each.looks)),
                 str(sum(count for change, count in each.changes.items() if change != "first")),
                 str(each.failures),
                 format_bytes(each.received_bytes),

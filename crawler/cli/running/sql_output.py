@@ -1,5 +1,6 @@
 """recrawl db sql: the rows of a statement, as a table, as CSV or as JSON."""
 
+import csv
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -9,9 +10,9 @@ from math import isfinite
 from typing import Any
 
 from crawler.app.database import Database
+from crawler.app.exports import cell
 from crawler.app.sql import Answered, run_statement, shown_value
-from crawler.cli.csv_output import write_csv_row
-from crawler.cli.output import print_json, remark, say, show
+from crawler.cli.output import out, print_json, printable, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
@@ -29,12 +30,12 @@ def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: boo
     async def work(db: Database, _: Interrupts) -> tuple[Answered, list[Sequence[Any]]]:
         async with run_statement(db, text, may_write=may_write) as answered:
             if as_csv and answered.columns:
-                write_csv_row(answered.columns)
+                _write_csv_row(answered.columns)
             kept: list[Sequence[Any]] = []
             async with aclosing(answered.rows) as rows:  # type: ignore[type-var]  # they are a generator's
                 async for row in rows:
                     if as_csv:
-                        write_csv_row(row)
+                        _write_csv_row(row)
                     elif as_json or len(kept) <= top:
                         kept.append(row)
             return answered, kept
@@ -45,6 +46,17 @@ def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: boo
         print_json({"columns": answered.columns, "rows": plain})
     elif not as_csv:
         _show(answered, rows, top=top)
+
+
+def _write_csv_row(row: Sequence[Any]) -> None:
+    """One row on stdout."""
+    csv.writer(sys.stdout, lineterminator="\n").writerow([csv_cell(value) for value in row])
+
+
+def csv_cell(value: object) -> object:
+    """A value as a cell of a file or of what a terminal shows."""
+    found = cell(value)
+    return printable(found) if isinstance(found, str) and out().is_terminal else found
 
 
 def _for_json(value: Any) -> Any:

@@ -7,7 +7,6 @@ from pathlib import Path
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
 from crawler.cli.plot import Chart, Series
-from crawler.cli.progress import Runs
 from crawler.errors import BadInput
 from crawler.format.values import format_share
 from labs.charts import show_charts
@@ -15,6 +14,7 @@ from labs.experiments.comparison import ComparisonRow, Job, Made, Mean, WorldSou
 from labs.experiments.policies.named import AMOUNTS, EVERY, INFORMED, OPTIMUM, OURS, POLICIES, SWITCHED
 from labs.experiments.worlds.populations import POPULATIONS
 from labs.experiments.worlds.traces import read_trace
+from labs.progress import Runs
 
 SHARES = (0.01, 0.03, 0.1)  # requests a day for each page
 NUMBERS = (

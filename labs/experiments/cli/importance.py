@@ -7,7 +7,6 @@ from pathlib import Path
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json
 from crawler.cli.plot import show_plots
-from crawler.cli.progress import Visits
 from crawler.format.values import format_share
 from labs.charts import write_figures
 from labs.experiments import nutch, trials
@@ -27,6 +26,7 @@ from labs.experiments.cli.subject import Subject, chosen_of, policy_named
 from labs.experiments.discovery import Way, best_of_all, cover, mean_of
 from labs.experiments.opic import SelectionOrder
 from labs.experiments.trials import LabRun
+from labs.progress import Visits
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 POLICIES = (

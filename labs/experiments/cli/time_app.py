@@ -10,11 +10,18 @@ from crawler.cli.options import DomainName, Json
 
 app = typer.Typer(no_args_is_help=True, help="Measure policies on a virtual web, with a virtual clock.")
 
+
+def parse_part(text: str) -> float:
+    """Return a part of something, or more than all of it: 3% or 0.03."""
+    number = values.positive(text.removesuffix("%").strip())
+    return number / 100 if text.endswith("%") else number
+
+
 Budgets = Annotated[
     list[float] | None,
     typer.Option(
         "--budget",
-        parser=values.part,
+        parser=parse_part,
         metavar="SHARE",
         help="Requests a day, as a share of the pages: 3% or 0.03; may be repeated.",
     ),
