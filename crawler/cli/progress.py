@@ -85,6 +85,6 @@ class PagesWritten(ProgressBar):
     def __init__(self) -> None:
         super().__init__(title="pages", total=None)
 
-    def advance(self, pages: int) -> None:
-        """So many are written."""
+    def __call__(self, pages: int) -> None:
+        """Show that so many are written."""
         self.bar.update(self.task, completed=pages)

@@ -65,10 +65,9 @@ def export(
         raise BadInput("--json tells what was written, so that --to has to say where")
 
     async def work(db: "Database", _: "Interrupts") -> "Exported":
-        with PagesWritten() as bar:
-            return await export_pages(
-                db, request, stream=sys.stdout.buffer, at=datetime.now(UTC), on_progress=bar.advance
-            )
+        with PagesWritten() as progress:
+            now = datetime.now(UTC)
+            return await export_pages(db, request, stream=sys.stdout.buffer, at=now, on_progress=progress)
 
     with told_if_useless(as_json=as_json):
         done = with_database(work)

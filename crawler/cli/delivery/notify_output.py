@@ -126,6 +126,9 @@ def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> N
         is_tried = each.resume_at is not None and each.paused_at is None
         again = f"; next try {format_when(each.resume_at, now=now)}" if is_tried else ""
         trouble = f"{format_count(each.failures, 'failure')} in a row, {each.last_error}{again}"
+    limit = ""
+    if each.most_bytes < MOST_BYTES:
+        limit = f"of {format_bytes(each.most_bytes)} at most, since larger ones were refused (413)"
     told = (
         f"{format_count(each.delivered, 'change')}, last {format_when(each.delivered_at, now=now)}"
         if each.delivered
@@ -137,16 +140,11 @@ def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> N
             ("   told", told or "nothing yet"),
             ("   waiting", format_count(each.waiting, "change") if each.waiting else ""),
             ("   trouble", trouble),
-            ("   messages", _size(each)),
+            ("   messages", limit),
             ("   not run here", elsewhere),
             ("   dead letters", f"{each.dead}: recrawl notify dead {each.id}" if each.dead else ""),
         ]
     )
-
-
-def _size(each: Subscription) -> str:
-    usual = each.most_bytes >= MOST_BYTES
-    return "" if usual else f"of {format_bytes(each.most_bytes)} at most, since larger ones were refused (413)"
 
 
 def remark_missing_secrets(found: Subscription) -> None:

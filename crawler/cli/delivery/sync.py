@@ -1,7 +1,5 @@
 """recrawl sync: an index of the pages brought in step once, or kept so while the feed grows."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit, urlunsplit
 
@@ -48,6 +46,7 @@ def sync(
         sqlite3 docs.sqlite "SELECT heading, text FROM chunk_text WHERE chunk_text MATCH 'pear' ORDER BY rank LIMIT 5"
     """
     from crawler.app.exports import open_index
+    from crawler.cli.progress import PagesWritten
     from crawler.cli.session import with_database
 
     def document(found: "SyncRound") -> dict[str, object]:
@@ -58,7 +57,7 @@ def sync(
             print_json_line(document(found)) if as_json else _show(found)
 
     async def work(db: "Database", interrupts: "Interrupts") -> "SyncRound | None":
-        async with open_index(db, target, names or (), progress=_progress) as index:
+        async with open_index(db, target, names or (), progress=PagesWritten) as index:
             if not follow:
                 return await index.sync(anew=anew)
             await interrupts.or_stop(tell_rounds(index))
@@ -67,14 +66,6 @@ def sync(
     found = with_database(work, patient=follow)
     if found is not None:
         print_json(document(found)) if as_json else _show(found)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None]]:
-    from crawler.cli.progress import PagesWritten
-
-    with PagesWritten() as shown:
-        yield shown.advance
 
 
 def _show(found: "SyncRound") -> None:

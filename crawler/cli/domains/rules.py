@@ -94,23 +94,22 @@ def add(
         recrawl rules add app.example.com /live/ --render always
         recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
     """
-    from crawler.app.rules import PageRule, View
+    from crawler.app.rules import PageRule, View, make_rule
     from crawler.cli.domains import rules_output
 
-    def typed() -> PageRule:
-        view = View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ()))
-        return PageRule(
+    rule = make_rule(
+        lambda: PageRule(
             pattern,
             least=least,
             most=most,
             weight=weight,
             once=once,
             max_pages=max_pages,
-            view=view,
+            view=View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ())),
             render=cast("RenderMode | None", render),
         )
-
-    rules_output.add(domain, typed, first=first, at=at, as_json=as_json)
+    )
+    rules_output.add(domain, rule, first=first, at=at, as_json=as_json)
 
 
 @app.command()

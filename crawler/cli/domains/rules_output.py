@@ -11,7 +11,6 @@ from crawler.app.rules import (
     add_rule,
     count_pages_by_pattern,
     describe_rule,
-    make_rule,
     remove_rule,
 )
 from crawler.cli.output import print_json, say, show
@@ -38,10 +37,7 @@ def list_all(name: str, *, as_json: bool) -> None:
         )
 
 
-def add(name: str, build: Callable[[], PageRule], *, first: bool, at: datetime | None, as_json: bool) -> None:
-    """Add a rule. build: makes it of what was typed, or raises ValueError."""
-    rule = make_rule(build)
-
+def add(name: str, rule: PageRule, *, first: bool, at: datetime | None, as_json: bool) -> None:
     async def change(db: Database, domain: Domain, instant: datetime) -> Domain:
         return await add_rule(db, domain, rule, first=first, at=instant)
 

@@ -56,7 +56,8 @@ def show_page(text: str, *, wanted: WantedVersion, form: str | None, as_json: bo
 
     found = with_database(lambda db, _: find_version(db, text, wanted, now=now))
     if as_json:
-        print_json(_document(found))
+        html = None if found.body is None else found.body.decode(errors="replace")
+        print_json(values_of(found) | {"text": found.text, "html": html})
     elif form == "html":
         _write_body(found)
     elif form == "headers":
@@ -69,11 +70,6 @@ def show_page(text: str, *, wanted: WantedVersion, form: str | None, as_json: bo
         for line in (found.text or "(no text)").split("\n"):
             say_beneath(Text(printable(line)), indent=0)
         _show_next(found)
-
-
-def _document(found: VersionContent) -> dict[str, object]:
-    html = None if found.body is None else found.body.decode(errors="replace")
-    return values_of(found) | {"text": found.text, "html": html}
 
 
 def _write_body(found: VersionContent) -> None:

@@ -18,7 +18,11 @@ def audit(text: str | None, *, at: datetime | None, as_json: bool) -> int:
     found = with_database(lambda db, _: audit_domains(db, text, at=at))
     off = findings(found)
     if as_json:
-        print_json({"domains": [_document(each) for each in found], "findings": [_finding(each) for each in off]})
+        said = [
+            {"name": each.name, "by_chance": each.by_chance, "text": each.sentence} | described(each.agreement)
+            for each in off
+        ]
+        print_json({"domains": [_document(each) for each in found], "findings": said})
     elif not found:
         say("No domain is registered: recrawl domains add URL")
     else:
@@ -52,10 +56,6 @@ def _document(each: DomainAudit) -> dict[str, object]:
         "audits": described(each.found.audits),
         "scheduled": described(each.found.scheduled),
     }
-
-
-def _finding(each: AuditFinding) -> dict[str, object]:
-    return {"name": each.name, "by_chance": each.by_chance, "text": each.sentence} | described(each.agreement)
 
 
 def described(agreement: Agreement) -> dict[str, object]:

@@ -6,7 +6,6 @@ from typing import assert_never
 
 from crawler.app.plans import (
     BudgetSource,
-    Expectation,
     Forecast,
     ForecastStep,
     Planned,
@@ -59,15 +58,9 @@ def _document(planned: Planned) -> dict[str, object]:
         "asked_per_day": tariff.asked,
         "requests_per_day": tariff.requests,
         "longest_days": tariff.longest_days,
-        **_expected(tariff.expected, known=planned.known),
+        "freshness": tariff.expected.freshness if planned.known else None,
+        "age_days": tariff.expected.age_days if planned.known else None,
         "finding": tariff.finding,
-    }
-
-
-def _expected(outlook: Expectation, *, known: float) -> dict[str, object]:
-    return {
-        "freshness": outlook.freshness if known else None,
-        "age_days": outlook.age_days if known else None,
     }
 
 
