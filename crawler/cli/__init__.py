@@ -1,7 +1,8 @@
-"""The command `recrawl`: parses what was typed, calls the rooms, prints what they give.
+"""The command `recrawl`: parses what was typed, calls crawler.app, prints what it gives.
 
-`main` is its entrance. Each command is imported when it is called, so that `--help` waits for none of them. It may
-use all packages below it. The web UI (crawler/server) does what the command does.
+Each command has a module in a folder by subject: its options and help, and, where printing takes more than a few
+lines, a module `*_output` beside it. `app.PLACES` says where each is. A command's module is imported by `--help`, so
+that it imports what is heavy (crawler.app, crawler.settings, its output module) when it is called.
 """
 
 from crawler.cli.main import main

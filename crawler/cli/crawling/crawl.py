@@ -62,11 +62,11 @@ def crawl(
         return DONE
     from crawler.cli.crawling import crawl_output
 
-    limits = crawl_output.CrawlRequest(
+    request = crawl_output.CrawlRequest(
         role="crawl",
         at=at,
         max_pages=pages,
         time_limit=time_limit,
         ignore_pace=bool(names),  # whoever names a domain wants it now, not spread over the day
     )
-    return crawl_output.crawl(names or (), limits, patch=patch, due=due, offline=offline, as_json=as_json)
+    return crawl_output.crawl(names or (), request, patch=patch, due=due, offline=offline, as_json=as_json)

@@ -62,17 +62,17 @@ def named_pages(stats: CrawlStats) -> list[str]:
         pages = stats.pages[change][:MOST_NAMED]
         if not pages:
             continue
-        lines += ["", f"{heading}:", *(f"  {page.url}{_shown_reason(page.reason)}" for page in pages)]
+        lines += [
+            "",
+            f"{heading}:",
+            *(f"  {page.url}" + (f"  ({format_reason(page.reason)})" if page.reason else "") for page in pages),
+        ]
         more = stats.unnamed(change) + len(stats.pages[change]) - len(pages)
         if more:
             lines.append(f"  and {more:,} more")
     if stats.never_there:
         lines += ["", "Named, and not there:", *(f"  {url}" for url in stats.never_there[:MOST_NAMED])]
     return lines
-
-
-def _shown_reason(reason: str) -> str:
-    return f"  ({format_reason(reason)})" if reason else ""
 
 
 def facts(stats: CrawlStats) -> list[tuple[str, str]]:

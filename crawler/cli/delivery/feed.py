@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.options import Json
+from crawler.cli.options import Json, Kinds
 from crawler.cli.output import print_json, print_outcome, remark, say, show
 from crawler.errors import BadInput
 from crawler.format.values import format_instant
@@ -21,14 +21,7 @@ def feed(
     what: Annotated[
         str | None, typer.Argument(metavar="DOMAIN|URL", help="A domain, or what its pages' URLs begin with; else all.")
     ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KINDS",
-            help="With commas: changed, gone, refused, moved, back, new, site, held-back, let-go, hint; "
-            "else all but new, hint.",
-        ),
-    ] = None,
+    kind: Kinds = None,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose it is, such as phone; else it is called as the feed is.")
     ] = None,

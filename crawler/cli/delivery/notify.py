@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli.options import At, Json
+from crawler.cli.options import At, Json, Kinds
 from crawler.errors import BadInput
 
 app = typer.Typer(
@@ -32,14 +32,7 @@ def add(
     pattern: Annotated[
         str | None, typer.Option(metavar="PATTERN", help="Of pages like '/docs/', '*.html$' or 're:/20../' only.")
     ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KINDS",
-            help="With commas: changed, gone, refused, moved, back, new, site, held-back, let-go, hint; "
-            "else all but new, hint.",
-        ),
-    ] = None,
+    kind: Kinds = None,
     match: Annotated[
         str | None, typer.Option(metavar="TEXT", help="When this text appears; re:EXPRESSION for a regular one.")
     ] = None,

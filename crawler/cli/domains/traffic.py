@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.options import At, Json
+from crawler.cli.options import At, DomainOrAll, Json
 from crawler.cli.output import print_json, remark, say, show
 from crawler.format.values import format_bytes, format_count, format_instant
 
@@ -16,7 +16,7 @@ COLUMNS = ("looks", "requests", "received", "errors", "latency")
 
 
 def traffic(
-    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="One domain; else all.")] = None,
+    domain: DomainOrAll = None,
     hours: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Whole hours before this one.")] = 24,
     at: At = None,
     as_json: Json = False,

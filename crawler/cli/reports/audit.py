@@ -1,14 +1,10 @@
 """recrawl audit: its options and its help."""
 
-from typing import Annotated
-
-import typer
-
-from crawler.cli.options import At, Json
+from crawler.cli.options import At, DomainOrAll, Json
 
 
 def audit(
-    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="One domain; else all.")] = None,
+    domain: DomainOrAll = None,
     at: At = None,
     as_json: Json = False,
 ) -> int:

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli.options import At, Json
+from crawler.cli.options import At, DomainOrAll, Json
 
 
 def report(
-    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="One domain; else all.")] = None,
+    domain: DomainOrAll = None,
     days: Annotated[float, typer.Option(min=0.01, max=36_500, help="Sum looks and requests up over so long.")] = 30.0,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="DIR", file_okay=False, help="Write it as web pages to a folder.")

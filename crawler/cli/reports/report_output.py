@@ -85,10 +85,11 @@ def _facts(reported: FullReport) -> list[tuple[str, str]]:
     usual = " (the usual)" if found.price is None else ""
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
     sent = found.received_bytes + found.saved_bytes
+    is_counted_earlier = found.at - found.counted_at > COUNTED_NOW
     return [
         ("Domain", found.domain + (" (paused)" if found.paused else "")),
         ("At", format_instant(found.at)),
-        ("Pages counted", _shown_counting(found)),
+        ("Pages counted", format_when(found.counted_at, now=found.at) if is_counted_earlier else ""),
         ("TLS", format_setting("insecure_tls", found.insecure_tls)),
         ("Fresh, by importance", format_share(found.freshness)),
         ("Fresh, all pages alike", format_share(found.freshness_plain)),
@@ -139,11 +140,6 @@ def _of_day(found: DomainReport) -> str:
     """The name of what was requested on the day of a report, which need not be the day of its reader."""
     day = found.at.astimezone(UTC).date()
     return "Requests today" if day == datetime.now(UTC).date() else f"Requests on {day}"
-
-
-def _shown_counting(found: DomainReport) -> str:
-    """When pages and freshness were counted, where that was not just now."""
-    return format_when(found.counted_at, now=found.at) if found.at - found.counted_at > COUNTED_NOW else ""
 
 
 def _show_sources(sources: Sequence[SourceFacts]) -> None:

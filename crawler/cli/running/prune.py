@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli.options import Json
+from crawler.cli.options import DomainOrAll, Json
 
 
 def prune(
-    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="One domain; else all.")] = None,
+    domain: DomainOrAll = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
     give_back: Annotated[
         bool,
