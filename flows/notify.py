@@ -6,7 +6,7 @@ from prefect import State, flow
 from prefect.states import Completed
 
 from crawler.app.database import open_database_of
-from crawler.app.notifications import count_failing, deliver_due
+from crawler.app.delivery.notifications import count_failing, deliver_due
 from crawler.clock import Clock
 from crawler.settings import settings
 from flows.ending import says_why

@@ -7,8 +7,8 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
 from crawler.app.database import open_database_of
-from crawler.app.maintenance import Pruned
-from crawler.app.maintenance import prune as prune_domains
+from crawler.app.running.maintenance import Pruned
+from crawler.app.running.maintenance import prune as prune_domains
 from crawler.format.values import format_bytes
 from crawler.settings import settings
 from flows.ending import says_why

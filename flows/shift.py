@@ -21,7 +21,7 @@ from crawler.app.crawl import (
 )
 from crawler.app.crawl import crawl as crawl_targets
 from crawler.app.database import Database
-from crawler.app.local_stack import web_ui_origin
+from crawler.app.running.local_stack import web_ui_origin
 from crawler.app.status import WaitReason, format_wait
 from crawler.clock import Clock
 from crawler.errors import BadInput

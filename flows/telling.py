@@ -3,7 +3,7 @@
 from prefect import get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
-from crawler.app.notifications import Delivered
+from crawler.app.delivery.notifications import Delivered
 from crawler.format.deliveries import format_delivered, format_undelivered
 from flows.lease import if_heard
 

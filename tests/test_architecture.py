@@ -17,7 +17,7 @@ PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
 # The files that may import a third-party package; what is not named here may not be imported.
 ENTRANCES: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/http/urls.py",),
-    "anyio": ("crawler/app/opening.py", "crawler/app/blocking.py"),
+    "anyio": ("crawler/app/python_api/opening.py", "crawler/app/python_api/blocking.py"),
     "cryptography": ("crawler/fetch/browser/certificate.py",),
     "html_to_markdown": ("crawler/export/markdown.py",),
     "pyarrow": ("crawler/export/parquet.py",),
@@ -43,7 +43,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "psycopg": ("crawler/store/", "crawler/export/postgres_index.py"),
     "psycopg_pool": ("crawler/store/",),
     "publicsuffixlist": ("crawler/core/http/urls.py",),
-    "pydantic": ("crawler/settings.py", "crawler/app/opening.py", "crawler/server/api/", "flows/"),
+    "pydantic": ("crawler/settings.py", "crawler/app/python_api/opening.py", "crawler/server/api/", "flows/"),
     "pydantic_settings": ("crawler/settings.py",),
     "pypdfium2": ("crawler/core/page/pdf.py",),
     "re2": ("crawler/core/http/expressions.py",),

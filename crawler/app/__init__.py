@@ -17,11 +17,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crawler.app.public import *  # noqa: F403
+    from crawler.app.python_api.public import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
     """Import a name of the public API when it is first used; other lower-case names are modules of this package."""
     if name.startswith("_") or (name.islower() and name != "open_app"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("crawler.app.public"), name)
+    return getattr(import_module("crawler.app.python_api.public"), name)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from crawler.app.delivery.notifications import deliver_due
 from crawler.app.explain import explain_refusal
-from crawler.app.notifications import deliver_due
 from crawler.app.registration import (
     domain_named,
     home_seeds,

@@ -1,16 +1,18 @@
 """Domains at a glance: all of them with their freshness and costs, and one of them with all that is known of it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from crawler.app.at_once import at_once
 from crawler.app.status import Wait, why_not_now
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY
 from crawler.core.http import TrafficHour
 from crawler.core.visit import CountedAs
+from crawler.errors import failure_in
 from crawler.planner import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.settings import Settings
 from crawler.store import domains, learned, plan, report, subscriptions
@@ -91,7 +93,7 @@ async def list_summaries(
 ) -> HomeFacts:
     """Return the domains in short, by name, those that follow `after`."""
     following = await domains.named_after(db, after, most=most + 1)
-    async with at_once() as tasks:  # several connections: a page of small domains is many short questions
+    async with _at_once() as tasks:  # several connections: a page of small domains is many short questions
         asked = [tasks.create_task(_carded(find_card, domain)) for domain in following[:most]]
     cards = [each.result() for each in asked]
     more = following[most - 1].authority if len(following) > most else ""
@@ -219,7 +221,7 @@ async def examine_domain(
     kept_for: as in report.domain_report.  most_planned: no forecast that is worked out with more domains than that.
     """
     domain, now = card.domain, card.report.at
-    async with at_once() as tasks:  # several connections, since each waits for the database
+    async with _at_once() as tasks:  # several connections, since each waits for the database
         weighing = tasks.create_task(report.pages(db, domain, top=MOST_WEIGHED, at=now, kept_for=kept_for))
         forecasting = tasks.create_task(
             forecast(db, domain, at=now, settings=settings, sample=FORECAST_PAGES, most_domains=most_planned)
@@ -276,3 +278,13 @@ def worries_of(pages: Sequence[PageLine]) -> tuple[Worry, ...]:
         if page.importance is not None and page.freshness is not None
     ]
     return tuple(sorted(found, key=lambda worry: -worry.share)[:WORRIES])
+
+
+@asynccontextmanager
+async def _at_once() -> AsyncIterator[asyncio.TaskGroup]:
+    """Tasks that all have to succeed; where one fails, what a caller can do something about is raised, not a group."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            yield tasks
+    except BaseExceptionGroup as group:
+        raise failure_in(group) from group

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from crawler.app.serving import ENTERING, ENTRANCE, FEED, LONGEST_NONCE, PROOF_PATH, Signer, proof_of
+from crawler.app.running.serving import ENTERING, ENTRANCE, FEED, LONGEST_NONCE, PROOF_PATH, Signer, proof_of
 from crawler.server.api import is_api_path
 
 Message = MutableMapping[str, Any]

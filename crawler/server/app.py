@@ -14,9 +14,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from crawler.app.changes import Database, EventKind, newest_changes
-from crawler.app.domain_counter import DomainCounter
-from crawler.app.feeds import FEED, FeedWanted, linked_path, may_read, read_feed
-from crawler.app.index_keeper import IndexKeeper
+from crawler.app.delivery.feeds import FEED, FeedWanted, linked_path, may_read, read_feed
 from crawler.app.overview import (
     CARD_INSTANTS,
     CARD_PAGES,
@@ -33,7 +31,9 @@ from crawler.app.overview import (
 from crawler.app.pages import Url, VersionsQuery
 from crawler.app.pieces import find_pieces
 from crawler.app.registration import domain_named, url_of
-from crawler.app.serving import ENTRANCE, ParserPool, give_back
+from crawler.app.running.domain_counter import DomainCounter
+from crawler.app.running.index_keeper import IndexKeeper
+from crawler.app.running.serving import ENTRANCE, ParserPool, give_back
 from crawler.app.try_page import TryWay, try_url_of
 from crawler.clock import Clock
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable

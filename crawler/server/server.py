@@ -9,11 +9,11 @@ from typing import Any
 
 import uvicorn
 
-from crawler.app import serving
 from crawler.app.database import Database
-from crawler.app.domain_counter import DomainCounter
-from crawler.app.index_keeper import IndexKeeper
-from crawler.app.serving import NAMES, USUAL_PORT
+from crawler.app.running import serving
+from crawler.app.running.domain_counter import DomainCounter
+from crawler.app.running.index_keeper import IndexKeeper
+from crawler.app.running.serving import NAMES, USUAL_PORT
 from crawler.errors import StackFailed
 from crawler.server.access import Doorkeeper
 from crawler.server.app import PageServer, application

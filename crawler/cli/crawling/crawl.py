@@ -48,7 +48,7 @@ def crawl(
         recrawl crawl docs.example.com --dry-run
         recrawl crawl http://127.0.0.1:8000/ --allow-private --json
     """
-    from crawler.app.maintenance import check_plugins
+    from crawler.app.running.maintenance import check_plugins
     from crawler.settings import settings
 
     time_limit = values.span(shift_time) if shift_time else None

@@ -15,7 +15,7 @@ from crawler.errors import BadInput
 from crawler.format.values import format_count
 
 if TYPE_CHECKING:
-    from crawler.app.exports import Database, Exported, ExportRequest
+    from crawler.app.delivery.exports import Database, Exported, ExportRequest
     from crawler.cli.session import Interrupts
 
 
@@ -54,7 +54,7 @@ def export(
         recrawl export docs.example.com --chunks --since 4711
         recrawl export docs.example.com --format warc --to docs.warc.gz --versions
     """
-    from crawler.app.exports import ExportRequest, export_pages
+    from crawler.app.delivery.exports import ExportRequest, export_pages
     from crawler.cli.progress import PagesWritten
     from crawler.cli.session import with_database
 
@@ -79,7 +79,7 @@ def export(
 
 
 def _next(request: "ExportRequest", done: "Exported") -> str:
-    from crawler.app.exports import Format, What
+    from crawler.app.delivery.exports import Format, What
 
     given = [f"--format {request.form}"] if request.form != Format.JSONL else []
     given += [f"--{request.what}"] if request.what is not What.PAGES else []

@@ -12,7 +12,7 @@ from crawler.errors import BadInput
 from crawler.format.values import format_instant
 
 if TYPE_CHECKING:
-    from crawler.app.feeds import FeedAddress
+    from crawler.app.delivery.feeds import FeedAddress
 
 LINKED = "what the pages link to"
 
@@ -47,7 +47,7 @@ def feed(
         recrawl feed --list
         recrawl feed --revoke phone
     """
-    from crawler.app import feeds
+    from crawler.app.delivery import feeds
     from crawler.settings import settings
 
     if list_all + (revoke is not None) + revoke_all > (what is None and kind is None and name is None):
@@ -68,7 +68,7 @@ def feed(
 
 
 def _give(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
-    from crawler.app.feeds import give_feed
+    from crawler.app.delivery.feeds import give_feed
     from crawler.cli.session import with_database
     from crawler.format.kinds import parse_kinds
     from crawler.settings import settings

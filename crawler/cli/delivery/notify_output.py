@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from crawler.app import notifications
-from crawler.app.notifications import (
+from crawler.app.delivery import notifications
+from crawler.app.delivery.notifications import (
     MOST_BYTES,
     MOST_LISTED,
     DeadLetter,

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from crawler.app import notifications
-from crawler.app.notifications import Database, Delivered, Postponed
+from crawler.app.delivery import notifications
+from crawler.app.delivery.notifications import Database, Delivered, Postponed
 from crawler.cli.delivery.notify_output import facts, remark_missing_secrets
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, print_json_line, print_outcome, remark, say

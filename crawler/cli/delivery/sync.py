@@ -10,7 +10,7 @@ from crawler.cli.output import print_json, print_json_line, remark, say
 from crawler.format.values import format_count
 
 if TYPE_CHECKING:
-    from crawler.app.exports import Database, IndexSync, SyncRound
+    from crawler.app.delivery.exports import Database, IndexSync, SyncRound
     from crawler.cli.session import Interrupts
 
 
@@ -45,7 +45,7 @@ def sync(
         recrawl sync postgresql://search@localhost/search
         sqlite3 docs.sqlite "SELECT heading, text FROM chunk_text WHERE chunk_text MATCH 'pear' ORDER BY rank LIMIT 5"
     """
-    from crawler.app.exports import open_index
+    from crawler.app.delivery.exports import open_index
     from crawler.cli.progress import PagesWritten
     from crawler.cli.session import with_database
 
@@ -79,7 +79,7 @@ def _show(found: "SyncRound") -> None:
 
 
 def _without_password(target: str) -> str:
-    from crawler.app.exports import is_database
+    from crawler.app.delivery.exports import is_database
 
     parts = urlsplit(target)
     if not is_database(target) or parts.password is None:

@@ -31,7 +31,7 @@ def add(
         recrawl tokens add search
         curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:4280/api/v1/domains
     """
-    from crawler.app.tokens import add_token
+    from crawler.app.running.tokens import add_token
     from crawler.settings import settings
 
     token = add_token(settings(), name, expires=expires, at=datetime.now(UTC))
@@ -48,7 +48,7 @@ def list_all(as_json: Json = False) -> None:
 
         recrawl tokens list
     """
-    from crawler.app.tokens import list_tokens
+    from crawler.app.running.tokens import list_tokens
     from crawler.settings import settings
 
     found = [(each.name, each.made_at, each.expires_at) for each in list_tokens(settings())]
@@ -74,7 +74,7 @@ def revoke(name: TokenName, as_json: Json = False) -> None:
 
         recrawl tokens revoke search
     """
-    from crawler.app.tokens import remove_token
+    from crawler.app.running.tokens import remove_token
     from crawler.settings import settings
 
     remove_token(settings(), name)

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from crawler.app.maintenance import check_plugins
 from crawler.app.pages import (
     BlockDiff,
     BlockKind,
@@ -16,6 +15,7 @@ from crawler.app.pages import (
     WantedVersion,
     compare_versions,
 )
+from crawler.app.running.maintenance import check_plugins
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import with_database

@@ -15,8 +15,8 @@ from crawler.app.explain import (
     explain_details,
     explain_url,
 )
-from crawler.app.maintenance import check_plugins
 from crawler.app.rules import describe_rule
+from crawler.app.running.maintenance import check_plugins
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database

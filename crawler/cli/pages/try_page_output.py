@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.app import try_page as app
-from crawler.app.maintenance import check_plugins
+from crawler.app.running.maintenance import check_plugins
 from crawler.app.try_page import (
     Change,
     Difference,

@@ -59,7 +59,7 @@ def changes_as_json(query: ChangesQuery, *, top: int | None, at: datetime | None
 
 def as_atom(query: ChangesQuery, *, top: int | None, at: datetime | None) -> None:
     """Print the newest changes as an Atom feed."""
-    from crawler.app.feeds import MOST_ENTRIES, write_feed  # with all that tells; other forms need none of it
+    from crawler.app.delivery.feeds import MOST_ENTRIES, write_feed  # with all that tells; other forms need none of it
 
     most = top or MOST_ENTRIES
     document = with_database(lambda db, _: write_feed(db, settings(), query, most=most, at=at))

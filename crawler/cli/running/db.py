@@ -37,7 +37,7 @@ def upgrade(
         recrawl db upgrade
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade --partitions 16
     """
-    from crawler.app.maintenance import Schema, upgrade_database
+    from crawler.app.running.maintenance import Schema, upgrade_database
     from crawler.settings import settings
 
     before = upgrade_database(settings(), partitions=partitions)
@@ -54,7 +54,7 @@ def check(as_json: Json = False) -> int:
         recrawl db check
         recrawl db check --json
     """
-    from crawler.app.maintenance import check_database, require_filled_database
+    from crawler.app.running.maintenance import check_database, require_filled_database
     from crawler.cli.session import with_database
     from crawler.settings import settings
 
@@ -83,7 +83,7 @@ def dump(
 
         recrawl db dump crawl.dump
     """
-    from crawler.app.maintenance import dump_database
+    from crawler.app.running.maintenance import dump_database
     from crawler.settings import settings
 
     size = dump_database(settings(), file)
@@ -104,7 +104,7 @@ def restore(
         RECRAWL_HOME=/srv/crawl recrawl db restore crawl.dump
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/new recrawl db restore crawl.dump
     """
-    from crawler.app.maintenance import restore_database
+    from crawler.app.running.maintenance import restore_database
     from crawler.settings import settings
 
     many = restore_database(settings(), file)
@@ -123,7 +123,7 @@ def url(as_json: Json = False) -> int:
         psql "$(recrawl db url)"
         recrawl db url --json
     """
-    from crawler.app.sql import find_database_url
+    from crawler.app.running.sql import find_database_url
     from crawler.settings import settings
 
     found = find_database_url(settings())
@@ -142,7 +142,7 @@ def shell(write: Write = False) -> int:
         recrawl db shell
         recrawl db shell < questions.sql
     """
-    from crawler.app.sql import open_shell
+    from crawler.app.running.sql import open_shell
     from crawler.settings import settings
 
     return open_shell(settings(), may_write=write)
@@ -179,7 +179,7 @@ def grant(
 
         recrawl db grant analyst
     """
-    from crawler.app.sql import grant_reading
+    from crawler.app.running.sql import grant_reading
     from crawler.cli.session import with_database
 
     role, address = with_database(lambda db, _: grant_reading(db, name))
@@ -205,7 +205,7 @@ def revoke(
 
         recrawl db revoke analyst
     """
-    from crawler.app.sql import revoke_reading
+    from crawler.app.running.sql import revoke_reading
     from crawler.cli.session import with_database
 
     is_gone = with_database(lambda db, _: revoke_reading(db, name))

@@ -16,7 +16,7 @@ def plugins(as_json: Json = False) -> int:
         RECRAWL_PLUGINS=papers,calendars recrawl plugins
         recrawl plugins --json
     """
-    from crawler.app.maintenance import list_plugins
+    from crawler.app.running.maintenance import list_plugins
     from crawler.settings import settings
 
     found = list_plugins(settings())

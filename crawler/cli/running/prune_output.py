@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from crawler.app.maintenance import Pruned, SizeEstimate
-from crawler.app.maintenance import prune as prune_domains
+from crawler.app.running.maintenance import Pruned, SizeEstimate
+from crawler.app.running.maintenance import prune as prune_domains
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import with_database

@@ -30,7 +30,7 @@ def serve(
         recrawl serve
         recrawl serve --port 8080
     """
-    from crawler.app.maintenance import check_plugins
+    from crawler.app.running.maintenance import check_plugins
     from crawler.cli.session import with_database
     from crawler.server import server
     from crawler.settings import settings

@@ -28,7 +28,7 @@ def deploy(
 
         recrawl deploy --upgrade
     """
-    from crawler.app import local_stack
+    from crawler.app.running import local_stack
     from crawler.settings import settings
 
     patience = timedelta(seconds=wait)
@@ -60,7 +60,7 @@ def server(
         recrawl server
         recrawl server --host 0.0.0.0 --address https://prefect.example.com
     """
-    from crawler.app.local_stack import serve_prefect
+    from crawler.app.running.local_stack import serve_prefect
     from crawler.settings import settings
 
     serve_prefect(settings(), host=host, port=port, address=address, report=remark)
@@ -82,7 +82,7 @@ def worker(
         recrawl worker
         RECRAWL_METRICS_PORT=9464 recrawl worker --limit 2
     """
-    from crawler.app.local_stack import run_worker
+    from crawler.app.running.local_stack import run_worker
     from crawler.settings import settings
 
     run_worker(settings(), max_runs=limit, patience=timedelta(seconds=grace), report=remark)
@@ -101,7 +101,7 @@ def health(
         recrawl health
         recrawl health --alive
     """
-    from crawler.app.local_stack import check_health
+    from crawler.app.running.local_stack import check_health
     from crawler.settings import settings
 
     found = check_health(settings(), alive_only=alive)

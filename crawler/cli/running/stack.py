@@ -13,7 +13,7 @@ def up(as_json: Json = False) -> None:
         recrawl up
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
-    from crawler.app.local_stack import start_stack
+    from crawler.app.running.local_stack import start_stack
     from crawler.settings import settings
 
     running, pages = start_stack(settings(), report=remark)
@@ -34,7 +34,7 @@ def down(as_json: Json = False) -> None:
 
         recrawl down
     """
-    from crawler.app.local_stack import stop_stack
+    from crawler.app.running.local_stack import stop_stack
     from crawler.settings import settings
 
     stopped = stop_stack(settings(), report=remark)
@@ -51,7 +51,7 @@ def ui(as_json: Json = False) -> None:
         recrawl ui
         PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .auth) prefect deployment ls
     """
-    from crawler.app.local_stack import prefect_server, web_ui_link
+    from crawler.app.running.local_stack import prefect_server, web_ui_link
     from crawler.errors import StackFailed
     from crawler.settings import settings
 
@@ -82,7 +82,7 @@ def status(as_json: Json = False) -> int:
         recrawl status
         recrawl status --json
     """
-    from crawler.app.local_stack import stack_status
+    from crawler.app.running.local_stack import stack_status
     from crawler.settings import settings
 
     found = stack_status(settings())

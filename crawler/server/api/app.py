@@ -13,7 +13,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import TypeAdapter
 
 from crawler import __version__
-from crawler.app.tokens import token_shown
+from crawler.app.running.tokens import token_shown
 from crawler.errors import CrawlerError
 from crawler.json_lines import json_text
 from crawler.server.api.endpoints import Api

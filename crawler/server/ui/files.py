@@ -8,7 +8,7 @@ from pathlib import Path
 from crawler.app.changes import Database, FeedItem, newest_changes
 from crawler.app.overview import DomainFacts, HomeFacts, examine_domain, summarize_domain
 from crawler.app.pages import Domain, Url, VersionsQuery
-from crawler.app.serving import open_parsers
+from crawler.app.running.serving import open_parsers
 from crawler.errors import CrawlerError
 from crawler.server.ui.changes import ChangeFacts, ChangesAsked
 from crawler.server.ui.links import Addresses

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from crawler.app.app import EVERY_KIND, USUAL_SETTINGS, WEEK, App
 from crawler.app.crawl import CrawlResult
+from crawler.app.python_api.app import EVERY_KIND, USUAL_SETTINGS, WEEK, App
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.export import SearchHit

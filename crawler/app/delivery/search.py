@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from crawler.app.exports import open_index
+from crawler.app.delivery.exports import open_index
 from crawler.core.domain import Domain
 from crawler.export import SearchHit, is_searchable, require_words, search
 from crawler.runtime.search_index import search_file

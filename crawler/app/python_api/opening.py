@@ -7,9 +7,9 @@ from types import TracebackType
 from anyio.from_thread import start_blocking_portal
 from pydantic import SecretStr
 
-from crawler.app.app import App
-from crawler.app.blocking import BlockingApp
 from crawler.app.database import open_database_of
+from crawler.app.python_api.app import App
+from crawler.app.python_api.blocking import BlockingApp
 from crawler.settings import Settings, settings
 
 

@@ -1,0 +1,1 @@
+"""What leaves the store: notifications, feeds, exports, and indexes that are searched."""

@@ -1,0 +1,1 @@
+"""The public Python API: App, BlockingApp and open_app."""
