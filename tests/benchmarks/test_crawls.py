@@ -217,6 +217,7 @@ def test_memory_is_told_by_the_number_of_pages(tmp_path: Path, capsys: pytest.Ca
     assert all(most >= last > 20e6 for _, most, last in told["steps"])
 
 
+@pytest.mark.soak
 @pytest.mark.xdist_group("stack")
 @SLOW
 def test_a_lease_costs_something_with_prefect_and_without(

@@ -69,6 +69,7 @@ def of_postgres(program: str, *, port: int, file: Path, **others: str) -> None:
         )
 
 
+@pytest.mark.soak
 def test_the_services_are_no_superusers_and_need_not_be(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     (tmp_path / "start.sql").write_text(OF_COMPOSE.replace(next(iter(SECRETS)), str(tmp_path / "password")))

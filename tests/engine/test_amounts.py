@@ -61,6 +61,7 @@ async def gaps(db: Database, domain: Domain) -> dict[str, float]:
     return dict(found)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("value", ["amount", "changes"])
 async def test_pages_that_change_much_are_looked_at_sooner_than_those_that_change_little(
     db: Database, value: str
@@ -83,6 +84,7 @@ async def test_pages_that_change_much_are_looked_at_sooner_than_those_that_chang
         assert await coins_missing(db) == 0
 
 
+@pytest.mark.soak
 async def test_what_the_pages_of_a_group_have_shown_is_expected_of_a_page_that_never_changed(db: Database) -> None:
     async with scripted(db, edition(0)) as (server, domain):
         await looked_at(db, server, domain, editions=4)
@@ -93,6 +95,7 @@ async def test_what_the_pages_of_a_group_have_shown_is_expected_of_a_page_that_n
         assert found["/price/*"] < mean < found["/story/*"]
 
 
+@pytest.mark.soak
 async def test_another_value_of_changes_weighs_all_pages_anew(db: Database) -> None:
     async with scripted(db, edition(0)) as (server, domain):
         await looked_at(db, server, domain, editions=5)

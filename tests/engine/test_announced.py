@@ -1,5 +1,7 @@
 """Listings announce pages: a look at one is worth the new pages that its changes have brought, by what these were."""
 
+import pytest
+
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, rows
 from tests.engine.scripted import Said, Scripted, scripted, text
@@ -34,6 +36,7 @@ async def lived(db: Database) -> None:
             await site.recrawl(db, domain, at=START + day * DAY)
 
 
+@pytest.mark.soak
 async def test_a_listing_is_known_by_the_new_pages_that_it_brought_and_looked_at_sooner(db: Database) -> None:
     await lived(db)
     found = await rows(db, "SELECT p.url, p.announces, f.due_at FROM page p JOIN frontier f USING (domain_id, key)")
@@ -47,6 +50,7 @@ async def test_a_listing_is_known_by_the_new_pages_that_it_brought_and_looked_at
     assert due["news"] < due["chat"]
 
 
+@pytest.mark.soak
 async def test_a_page_never_fetched_is_worth_what_first_looks_at_such_pages_brought(db: Database) -> None:
     await lived(db)
     share = "SELECT template, look_importance(1, true, 0, first_looks, novelty) FROM prior WHERE first_looks > 5"

@@ -75,6 +75,7 @@ async def test_a_paced_budget_is_spread_over_the_day_and_used_by_its_end(db: Dat
     assert spent == [(96,)]
 
 
+@pytest.mark.soak
 async def test_a_budget_is_spread_over_the_open_hours_and_used_by_their_end(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:

@@ -76,6 +76,7 @@ async def test_three_crawls_of_real_documentation(database_url: str, tmp_path: P
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.soak
 async def test_after_ten_passes_importance_is_what_power_iteration_finds(database_url: str, tmp_path: Path) -> None:
     with StaticServer(corpus("postgresql-doc-15")) as server:
         json_of(

@@ -470,6 +470,7 @@ def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_nam
         assert any(f"Port {port} is taken" in line for line in lines)
 
 
+@pytest.mark.soak
 def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_other_for_their_own() -> None:
     command = (
         "import sys, pathlib; from crawler.settings import Settings; from crawler.runtime.stack import down, up\n"

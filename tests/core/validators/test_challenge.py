@@ -32,6 +32,7 @@ def test_200_revisits_never_go_by_without_a_challenge() -> None:
     assert max(after - before for before, after in pairwise(challenges)) < 200
 
 
+@pytest.mark.soak
 def test_an_honest_group_keeps_95_percent_of_what_validators_spare_within_160_revisits() -> None:
     assert all(sum(map(is_challenge, range(many))) <= 0.05 * many for many in range(160, 3_000))
 
