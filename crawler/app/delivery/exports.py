@@ -69,16 +69,19 @@ class ExportRequest:
 
 
 async def export_pages(
-    db: Database, request: ExportRequest, *, stream: BinaryIO, at: datetime, on_progress: OnProgress
+    db: Database, request: ExportRequest, *, open_stream: Callable[[], BinaryIO], at: datetime, on_progress: OnProgress
 ) -> Exported:
-    """Write the pages of a domain to a file, a folder, or a stream. Raises BadInput, CursorAhead, CursorTooOld."""
+    """Write the pages of a domain to a file, to a folder, or, without `to`, to a stream.
+
+    open_stream: called only for a stream.  Raises BadInput, CursorAhead, CursorTooOld.
+    """
     form = request.format
     domain = await domain_named(db, request.domain)
     await report.stamp_feed(db, at=at)
     end = await report.end_of_feed(db)
     if request.since is not None and request.since > end:
         raise CursorAhead(since=request.since, end=end)
-    with _open_destination(request.to, form) if request.to is not None else nullcontext(stream) as to:
+    with _open_destination(request.to, form) if request.to is not None else nullcontext(open_stream()) as to:
         return await export(db, domain, form, to, since=request.since, what=request.what, progress=on_progress)
 
 

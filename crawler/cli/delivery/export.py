@@ -66,8 +66,9 @@ def export(
 
     async def work(db: "Database", _: "Interrupts") -> "Exported":
         with PagesWritten() as progress:
-            now = datetime.now(UTC)
-            return await export_pages(db, request, stream=sys.stdout.buffer, at=now, on_progress=progress)
+            return await export_pages(
+                db, request, open_stream=lambda: sys.stdout.buffer, at=datetime.now(UTC), on_progress=progress
+            )
 
     with told_if_useless(as_json=as_json):
         done = with_database(work)
