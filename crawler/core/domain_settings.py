@@ -1,7 +1,7 @@
 """The settings of a domain, in one table: a value, and how each setting is typed, stored and shown.
 
 The command's options, JSON, the columns' reading and writing and docs/commands.md follow from it. The next setting is
-one entry here, and one column in models/domain.py with its migration. Nothing heavy is imported: --help reads this.
+one entry here, and one column in models/domain.py. Nothing heavy is imported: --help reads this.
 """
 
 from collections.abc import Callable, Mapping
