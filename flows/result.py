@@ -10,7 +10,7 @@ from crawler.format.values import format_bytes, format_count
 from crawler.server import history_at
 
 LONGEST = 100  # characters of an address that are shown
-HEADINGS = {**HEADINGS, Change.FIRST: "Read for the first time"}
+ALL_HEADINGS = {**HEADINGS, Change.FIRST: "Read for the first time"}
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$&:])")
 _UNSAFE = {ord(char): f"%{ord(char):02X}" for char in "<>\\|\"' \r\n\t"}
 
@@ -35,7 +35,9 @@ def sentences(shift: ShiftResult, waits: Sequence[str] = ()) -> list[str]:
 
 
 def _counts(stats: CrawlStats) -> list[str]:
-    found = [(HEADINGS[change].lower(), stats.changes[change]) for change in HEADINGS if change is not Change.UNKNOWN]
+    found = [
+        (ALL_HEADINGS[change].lower(), stats.changes[change]) for change in ALL_HEADINGS if change is not Change.UNKNOWN
+    ]
     found += [("dead links", stats.dead_links), ("failed", stats.failed), ("new links", stats.new)]
     return [f"{count:,} {name}" for name, count in found if count]
 
@@ -64,7 +66,7 @@ def markdown(shift: ShiftResult, waits: Sequence[str] = (), *, origin: str | Non
     ]
     lines += [f"\n{name} broke off: {text(error)}" for name, error in shift.broken.items()]
     lines += [f"\n{text(wait)}" for wait in waits]
-    for change, heading in HEADINGS.items():
+    for change, heading in ALL_HEADINGS.items():
         pages = total.pages[change]
         if pages:
             lines += ["", f"### {heading}", "", *(_item(page, origin) for page in pages)]

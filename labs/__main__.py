@@ -24,9 +24,9 @@ def demo(
     """Let a small site live for a month on this machine, crawl it day by day, and compare with the truth.
 
     Examples:
+
         python -m labs demo
         python -m labs demo --days 7 --keep
-
     """
     from labs.demo import command
 
@@ -70,10 +70,10 @@ def replay(
     figure that misses its bound is marked. With --json, one object a line for each replay.
 
     Examples:
+
         python -m labs replay wcag-pages-2022.tar.xz --share 0.05 --days 120
         python -m labs replay wcag-pages-2022.tar.xz --share 0.05 --share 0.15 --sitemap plain --sitemap none
         python -m labs history news news && python -m labs replay news --budget 30 --json
-
     """
     from labs.replay import command
     from labs.replay.crawl import Plan
@@ -103,9 +103,9 @@ def history(
     of them, a feed, and pages that stay as they are.
 
     Examples:
+
         python -m labs history releases manual --of sqlalchemy
         python -m labs history news news --start 2022-07-01
-
     """
     from labs.histories import command
 

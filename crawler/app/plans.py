@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import find_domains
-from crawler.core.budget import Expectation, PolicyForecast, Price, week_from
+from crawler.core.budget import PolicyForecast, Price, week_from
 from crawler.core.domain import Domain
 from crawler.core.freshness import Agreement
 from crawler.planner import (

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.registration import find_domains, require_not_before_last_visit
+from crawler.app.registration import find_domains
 from crawler.app.status import waiting_lines
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
