@@ -18,7 +18,7 @@ from tests.engine.crawls import DAY, RECRAWL, START, coins_missing, environ, reg
 from tests.engine.hostile import BEHAVIOURS, BODIES, CHANGING, HEALTHY, MB, hostile_server
 from tests.patience import SLOW
 
-ROUNDS = 3
+ROUNDS = 2
 GROWTH_BYTES = 200 * MB  # of all processes together, above what healthy pages take
 LONGEST_CPU_S = 5.0 + 1.0  # of one page; the last second is for starting a reader
 # What a page might have got hold of, or passed for another answer.
@@ -92,7 +92,7 @@ async def found_on(db: Database, domain: Domain, at: datetime) -> dict[str, list
 
 
 @SLOW
-async def test_three_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_pages_nothing(
+async def test_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_pages_nothing(
     db: Database, database_url: str, tmp_path: Path
 ) -> None:
     async with hostile_server() as site:

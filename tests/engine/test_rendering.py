@@ -303,7 +303,7 @@ async def test_a_page_that_hangs_is_looked_at_without_its_scripts(db: Database, 
     write(tmp_path, "b.html", f"<title>b</title><p>{say('birch')}")
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url)
-        settings = QUICK.model_copy(update={"render_deadline": timedelta(seconds=20)})
+        settings = QUICK.model_copy(update={"render_deadline": timedelta(seconds=8)})
         await crawl(db, at=START, settings=settings)
 
     assert (await renders(db))["", "hung"] == 1

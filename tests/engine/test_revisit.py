@@ -18,6 +18,7 @@ from tests.engine.crawls import DAY, QUICK, START, answering, crawl, register, r
 from tests.engine.periods import Periods, live, waits_after
 
 
+@pytest.mark.soak
 async def test_by_similarity_each_page_comes_to_be_looked_at_once_in_its_period(db: Database) -> None:
     site = Periods((5.0,), pages=24)
     async with answering(site.respond) as url:

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import fmean
 
+import pytest
+
 from crawler.app.overview import DomainFacts, examine_domain, summarize_domain
 from crawler.core.change import Change
 from crawler.core.domain import Domain
@@ -137,6 +139,7 @@ def shown_and_true(
     }
 
 
+@pytest.mark.soak
 @SLOW
 async def test_every_figure_of_a_domains_page_is_true(db: Database) -> None:
     with LivingServer(make_site(23, pages=PAGES, start=START, days=DAYS + 2), next_port()) as living:

@@ -123,6 +123,7 @@ def shows(page: Page, words: str) -> None:
     until(is_there)
 
 
+@pytest.mark.soak
 def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     settings: Settings, stack: Stack, folder: Folder, page: Page
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     expect(page.locator(".change")).to_have_count(2)  # the clock is none
 
 
+@pytest.mark.soak
 def test_a_word_that_prefect_does_not_know_any_more_is_asked_for_again(
     settings: Settings, stack: Stack, folder: Folder, page: Page
 ) -> None:

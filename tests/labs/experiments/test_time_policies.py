@@ -125,6 +125,7 @@ def test_ours_stays_above_uniform_where_its_model_is_wrong(name: str, pages: int
     assert found[0].freshness.mean > found[1].freshness.mean
 
 
+@pytest.mark.soak
 def test_where_a_site_changes_by_releases_its_activity_is_worth_more_than_to_know_each_rate() -> None:
     ours, plain = compare([Job(Made("releases", 150, 100.0), 0.2, name, 2) for name in (OURS, PLAIN)], workers=1)
 
@@ -138,6 +139,7 @@ def test_on_a_tiny_site_ours_is_not_below_round_robin() -> None:
     assert ours.ratio.mean > robin.ratio.mean
 
 
+@pytest.mark.soak
 def test_a_lying_last_modified_does_no_harm() -> None:
     ratios = {
         name: compare([Job(Made(name, 300, 100.0), 0.06, OURS, 1)], workers=1)[0].ratio.mean
@@ -234,6 +236,7 @@ def test_the_laboratory_begins_with_the_products_own_prior() -> None:
     assert expected[0] == pytest.approx(float(chance_fresh(PRIOR.a, PRIOR.b, 10.0)))
 
 
+@pytest.mark.soak
 def test_who_is_given_the_true_prior_is_no_better_than_the_optimum_and_ours_is_hardly_better() -> None:
     """Where all pages are equal; where few hold most of the importance, their luck decides, and in a small world it
     does so by a few thousandths.
@@ -263,6 +266,7 @@ def test_the_informed_learn_from_looks_by_the_rule_of_bayes() -> None:
     assert np.exp(-fast) < expected[1] < expected[0] < np.exp(-slow)
 
 
+@pytest.mark.soak
 def test_a_good_source_of_signals_takes_a_crawl_above_the_optimum_and_a_liar_hardly_below_itself() -> None:
     world = make_world("log-normal", pages=100, days=120.0, seed=3)
     deaf = simulate(world, lambda scene, _: Ours(scene), budget_per_day=6).freshness

@@ -168,6 +168,7 @@ def values_at(url: str) -> Iterator[tuple[str, float]]:
                 yield name, float(value)
 
 
+@pytest.mark.soak
 def test_three_workers_crawl_on_while_one_is_killed_and_the_server_is_away(
     deployed: Place, server: Running, postgres_url: str, tmp_path: Path
 ) -> None:
