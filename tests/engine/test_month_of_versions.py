@@ -16,7 +16,7 @@ from labs.demo.site import Ask, make_site, reply
 from tests.engine.crawls import DAY, QUICK, START, answered, answering, crawl, register, rows
 from tests.patience import SLOW
 
-DAYS, PAGES = 20, 60
+DAYS, PAGES = 22, 80
 NO_LISTS = QUICK.model_copy(update={"usual_lists": False})
 ALL = 1_000_000  # blocks around a change: the whole page
 
