@@ -71,18 +71,14 @@ async def test_the_first_pages_found_changed_call_for_the_rest_after_the_next_pl
     async with schooled(db) as (site, domain, at):
         assert await rest_visited(site, db, domain, at=at) == set()
 
+        site.pages = built(EDITIONS[10], "another")  # boilerplate alone calls for nothing
+        assert await rest_visited(site, db, domain, at=at + 7 * HOUR) == set()
+
         site.pages = built(EDITIONS[11], "new")
-        assert await rest_visited(site, db, domain, at=at + 7 * HOUR) == {f"/rest/{word}" for word in REST}
+        assert await rest_visited(site, db, domain, at=at + 14 * HOUR) == {f"/rest/{word}" for word in REST}
 
 
-async def test_another_frame_alone_spends_nothing(db: Database) -> None:
-    async with schooled(db) as (site, domain, at):
-        site.pages = built(EDITIONS[10], "another")
-
-        assert await rest_visited(site, db, domain, at=at) == set()
-
-
-async def test_the_report_takes_pages_for_older_after_a_deploy(db: Database) -> None:
+async def test_report_and_view_take_pages_for_older_after_a_deploy(db: Database) -> None:
     async with schooled(db) as (_, domain, at):
         old = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=at)}
         await leap(db, to=at + HOUR)
@@ -91,6 +87,7 @@ async def test_the_report_takes_pages_for_older_after_a_deploy(db: Database) -> 
         for word in REST:
             url = Url(f"{domain.root}rest/{word}")
             assert (old[url] or 0) - (new[url] or 0) > 0.2
+        await the_view_takes_pages_for_older_just_as_the_report_does(db, domain)
 
 
 async def leap(db: Database, *, to: datetime) -> None:
@@ -104,22 +101,20 @@ async def leap(db: Database, *, to: datetime) -> None:
     await rows(db, leapt, to)
 
 
-async def test_the_view_takes_pages_for_older_after_a_deploy_just_as_the_report_does(db: Database) -> None:
-    async with schooled(db) as (_, domain, _):
-        # The view knows no other now than the real one.
-        now = datetime.now(UTC)
-        await rows(db, "UPDATE page SET last_good_at = %s RETURNING 1", now - DAY)
-        await rows(
-            db,
-            "UPDATE domain_state SET activity_at = ARRAY[%s, %s]::timestamptz[], activity_ahead = '{0, 30}'"
-            " RETURNING 1",
-            now - 2 * HOUR,
-            now - HOUR,
-        )
-        told = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=now)}
-        shown = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
-        await rows(db, "UPDATE domain_state SET activity_at = '{}', activity_ahead = '{}' RETURNING 1")
-        before = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
+async def the_view_takes_pages_for_older_just_as_the_report_does(db: Database, domain: Domain) -> None:
+    # The view knows no other now than the real one.
+    now = datetime.now(UTC)
+    await rows(db, "UPDATE page SET last_good_at = %s RETURNING 1", now - DAY)
+    await rows(
+        db,
+        "UPDATE domain_state SET activity_at = ARRAY[%s, %s]::timestamptz[], activity_ahead = '{0, 30}' RETURNING 1",
+        now - 2 * HOUR,
+        now - HOUR,
+    )
+    told = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=now)}
+    shown = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
+    await rows(db, "UPDATE domain_state SET activity_at = '{}', activity_ahead = '{}' RETURNING 1")
+    before = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
 
     assert shown == pytest.approx({url: fresh for url, fresh in told.items() if fresh is not None}, abs=1e-3)
     assert all(before[f"{domain.root}rest/{word}"] - shown[f"{domain.root}rest/{word}"] > 0.2 for word in REST)

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from crawler.store.database import Database
 from crawler.store.report import check
 from tests.engine.crawls import RECRAWL, answered, answering, environ, rows
@@ -55,6 +57,7 @@ async def peak(db: Database, database_url: str, home: Path, *, lists: int) -> in
     return memory
 
 
+@pytest.mark.soak
 @SLOW
 async def test_eight_full_sitemaps_take_no_more_memory_than_one(
     db: Database, database_url: str, tmp_path: Path

@@ -3,6 +3,8 @@
 from collections import defaultdict
 from datetime import datetime, timedelta
 
+import pytest
+
 from crawler.core.change import PageDiff
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url
@@ -72,6 +74,7 @@ async def every_version(db: Database, domain: Domain, url: Url) -> list[VersionC
     return [version for version in found if version is not None]
 
 
+@pytest.mark.soak
 @SLOW
 async def test_every_version_of_a_month_and_every_difference_is_what_the_site_served(db: Database) -> None:
     served = Served()

@@ -5,6 +5,8 @@ from math import exp
 from random import Random
 from statistics import fmean
 
+import pytest
+
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.planner import plan_domains
@@ -30,6 +32,7 @@ VISITED = """
 """
 
 
+@pytest.mark.soak
 async def test_a_target_of_freshness_is_met_from_the_second_month_on_and_hardly_exceeded(db: Database) -> None:
     domain = await registered(db, "fresh.test", DomainSettings(target_freshness=TARGET, allow_private=True))
     for kind in KINDS:

@@ -214,18 +214,6 @@ def test_pruning_by_night_tells_what_went_of_each_domain(stack: Stack, domain: D
     assert schedule["active"]
 
 
-def test_the_plan_keeps_a_quota_between_two_nights(stack: Stack, domain: Domain) -> None:
-    fill(stack, domain)
-    in_database(stack, lambda db: domains.change(db, domain, replace(domain.settings, quota=1), at=START))
-    run = completed(stack, start_run(stack.api, "plan/plan"))
-
-    def said() -> list[str]:
-        found = ask(stack.api, "/logs/filter", {"logs": {"flow_run_id": {"any_": [run["id"]]}}})
-        return [each["message"] for each in found if each["message"].startswith(f"{domain.authority}: ")]
-
-    until(lambda: any(line.endswith("above its quota") for line in said()))
-
-
 def test_what_is_worth_hearing_of_is_an_automation(stack: Stack) -> None:
     names = {each["name"] for each in ask(stack.api, "/automations/filter", {})}
     assert {
@@ -281,18 +269,13 @@ def test_a_recrawl_of_a_prefix_looks_beneath_it_only(stack: Stack, domain: Domai
     assert {entry.path.startswith(prefix) for entry in site.entries[before:]} == {True}
 
 
-def test_a_plan_shows_price_and_prospects_of_each_domain(stack: Stack, domain: Domain) -> None:
-    run = completed(stack, start_run(stack.api, "plan/plan", domain=domain.authority))
-
-    shown = artifacts(stack, run["id"])["markdown"]["data"]
-    (row,) = [line.strip("| ").split(" | ") for line in shown.splitlines() if domain.authority in line]
-    assert float(row[1]) > 0
-    assert row[2] == "0.25"
-
-
-def test_the_plan_tells_of_an_hour_that_is_far_from_its_usual(stack: Stack, domain: Domain) -> None:
-    """A day of hours with twenty quick looks each, and one in which all of them failed."""
-    until_hour = START.replace(minute=0, second=0)
+def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_odd_hours(
+    stack: Stack, domain: Domain
+) -> None:
+    """After a day of hours with twenty quick visits each, and one in which all of them failed."""
+    fill(stack, domain)
+    in_database(stack, lambda db: domains.change(db, domain, replace(domain.settings, quota=1), at=START))
+    until_hour = START.replace(minute=0, second=0) + timedelta(hours=2)
     visits = """
         INSERT INTO visit (domain_id, key, at, answer, status, change, rung, conditional, requests,
                            received_bytes, saved_bytes, elapsed_ms)
@@ -302,9 +285,16 @@ def test_the_plan_tells_of_an_hour_that_is_far_from_its_usual(stack: Stack, doma
           FROM generate_series(1, 30) h, generate_series(1, 20) n RETURNING 1
     """
     in_database(stack, lambda db: rows(db, visits, domain.id, until_hour))
+    run = completed(stack, start_run(stack.api, "plan/plan", at=(until_hour + timedelta(minutes=1)).isoformat()))
 
-    completed(stack, start_run(stack.api, "plan/plan", at=(until_hour + timedelta(minutes=1)).isoformat()))
-
+    shown = artifacts(stack, run["id"])["markdown"]["data"]
+    (row,) = [line.strip("| ").split(" | ") for line in shown.splitlines() if f"| {domain.authority} " in line]
+    assert float(row[1]) > 0
+    assert row[2] == "0.25"
+    until(lambda: any(line.startswith(f"{domain.authority}: ") for line in log_of(stack, run["id"])))
+    assert any(line.endswith("above its quota") for line in log_of(stack, run["id"]))
+    assert in_database(stack, lambda db: report.near(db, domain, key_of(domain.root), bits=3, most=1)) is not None
+    assert in_database(stack, lambda db: report.fill(db, domain)) == 0  # there is nothing left to do
     (event,) = until_events(stack, "recrawl.traffic.off", domain)
     assert event["payload"]["errors"] == 20
     assert event["payload"]["why"].startswith("20 of 20 looks failed")
@@ -378,15 +368,6 @@ def test_a_run_of_notify_says_by_its_state_who_was_not_told(stack: Stack, domain
     assert "1 that failed before are left alone for a while" in again["state"]["message"]
 
 
-def test_a_plan_makes_what_was_crawled_ready_to_be_compared(stack: Stack, domain: Domain) -> None:
-    fill(stack, domain)
-    completed(stack, start_run(stack.api, "plan/plan", domain=domain.authority))
-
-    root = key_of(domain.root)
-    assert in_database(stack, lambda db: report.near(db, domain, root, bits=3, most=1)) is not None
-    assert in_database(stack, lambda db: report.fill(db, domain)) == 0  # there is nothing left to do
-
-
 def test_an_audit_shows_what_it_drew(stack: Stack, domain: Domain) -> None:
     run = completed(stack, start_run(stack.api, "audit/audit", domain=domain.authority))
 
@@ -458,6 +439,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
         browser.close()
 
 
+@pytest.mark.soak
 def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     stack: Stack, domain: Domain, page: Page, tmp_path: Path
 ) -> None:

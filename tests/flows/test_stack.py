@@ -210,6 +210,7 @@ def test_secrets_stand_in_files_of_their_own_that_the_owner_alone_can_read(stack
     assert others == set()
 
 
+@pytest.mark.soak
 def test_one_command_shows_the_way_in_and_the_others_do_not(stack: Stack) -> None:
     unset = ("RECRAWL_DATABASE_URL", "PREFECT_API_URL", "PREFECT_API_AUTH_STRING")
     environment = {name: value for name, value in os.environ.items() if name not in unset}
@@ -253,6 +254,7 @@ def test_a_run_cannot_choose_the_command_that_its_worker_starts(stack: Stack, tm
     assert not canary.exists()
 
 
+@pytest.mark.soak
 def test_what_an_earlier_version_has_left_open_is_closed_by_the_next_up(stack: Stack, tmp_path: Path) -> None:
     open_pool = ask(stack.api, "/work_pools/recrawl")["base_job_template"]
     open_pool["job_configuration"]["command"] = "{{ command }}"
@@ -280,6 +282,7 @@ def test_what_an_earlier_version_has_left_open_is_closed_by_the_next_up(stack: S
     assert again(upgraded) == upgraded
 
 
+@pytest.mark.soak
 def test_a_string_that_may_have_been_told_to_whoever_took_a_dead_servers_port_is_of_no_use(stack: Stack) -> None:
     assert stack.server is not None
     assert stack.api.auth is not None
@@ -334,6 +337,7 @@ def test_a_scheduled_run_appears_and_starts_and_the_scheduler_is_content(stack: 
     assert complaints(stack.home) == []
 
 
+@pytest.mark.soak
 def test_a_cancelled_run_releases_what_it_holds(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
     cancel_run(stack.api, run)
@@ -454,6 +458,7 @@ def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
     assert others - children_of(stack.worker.pid) == {stack.server.pid, pages.process.pid}
 
 
+@pytest.mark.soak
 def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_named_one(home: Path) -> None:
     down(settings_of(home), report=print)
     port = int((home / "run" / "port").read_text())
@@ -502,6 +507,7 @@ def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_o
         shutil.rmtree(home)
 
 
+@pytest.mark.soak
 def test_a_server_of_somebody_else_is_used_and_left_alone(stack: Stack, tmp_path: Path) -> None:
     guest_home = Path(tempfile.mkdtemp(prefix="recrawl-stack-guest-"))
     guest_home.chmod(0o755)
@@ -524,6 +530,7 @@ def test_a_server_that_is_not_there_is_told_in_one_clear_line(home: Path) -> Non
         up(nowhere, report=print, deployments=STAGE)
 
 
+@pytest.mark.soak
 def test_a_borrowed_database_is_stopped_by_the_last_borrower_and_not_while_the_stack_is_up(home: Path) -> None:
     down(settings_of(home), report=print)
     with crawl_database(settings_of(home)) as url:

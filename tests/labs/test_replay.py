@@ -206,6 +206,7 @@ async def test_runs_that_find_little_to_do_end_and_the_budget_is_spent(folder: P
     assert found.requests == 4
 
 
+@pytest.mark.soak
 def test_one_command_replays_several_budgets_and_shows_what_misses_its_bound(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

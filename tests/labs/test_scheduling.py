@@ -65,6 +65,7 @@ def test_a_run_that_cannot_be_asked_for_says_why(labs: Recrawl, arguments: tuple
     assert complaint in done.complaint
 
 
+@pytest.mark.soak
 def test_the_first_month_of_new_domains_is_compared_by_what_they_begin_with(labs: Recrawl) -> None:
     small = ("kinds", "--domains", "4", "--pages", "5", "--days", "6", "--older", "1", "--seeds", "2")
     told = labs(*small, "--budget", "10%")

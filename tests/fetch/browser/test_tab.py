@@ -134,7 +134,7 @@ async def test_what_a_page_does_to_its_tab_is_a_finding_and_the_next_page_is_ren
     browser: Browser, scene: str
 ) -> None:
     page, failure = SCENES[scene]
-    browser.limits = RenderLimits(longest=timedelta(seconds=20), settle=timedelta(seconds=2))
+    browser.limits = RenderLimits(longest=timedelta(seconds=10), settle=timedelta(seconds=2))
     site = Pages({"/": page, "/well": "<p><script>document.querySelector('p').append('well')</script>"})
     async with browser, browser.tab(site.answer) as tab:
         outcome = await tab.render(Url(f"{SITE}/"))

@@ -86,6 +86,7 @@ def test_greedy_by_true_rates_reaches_the_analytic_optimum() -> None:
     assert found.freshness.mean == pytest.approx(analytic(source, share=0.1, seed=1), abs=0.01)
 
 
+@pytest.mark.soak
 def test_ours_begins_cold_and_is_fresher_than_every_rival() -> None:
     found = rows()
     rivals = [row.ratio.mean for name, row in found.items() if name not in {OURS, AMOUNTS, OPTIMUM, INFORMED}]

@@ -124,6 +124,7 @@ def looks(place: Place) -> int:
     return int(json.loads(done.stdout)["rows"][0]["n"] or 0)
 
 
+@pytest.mark.soak
 def test_pages_are_reached_by_the_address_that_compose_names(deployed: Place) -> None:
     with deployed.running("pages"):
         told = deployed.run("pages", "recrawl", "ui", "--json")
@@ -143,6 +144,7 @@ def test_pages_are_reached_by_the_address_that_compose_names(deployed: Place) ->
         assert "items" in json.loads(urllib.request.urlopen(request).read())
 
 
+@pytest.mark.soak
 def test_what_a_worker_has_crawled_is_told_of_after_its_run_has_ended(deployed: Place, site: Remote) -> None:
     with deployed.running("worker", "counting") as worker:
         added = deployed.run("worker", "recrawl", "domains", "add", site.url, "--allow-private", "--max-pages", "20")
