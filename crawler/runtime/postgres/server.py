@@ -11,10 +11,9 @@ from pathlib import Path
 import psutil
 
 from crawler.errors import StackFailed
-from crawler.runtime.machine import free_port
-from crawler.runtime.postgres.account import Account, hand_over
+from crawler.runtime.machine import free_port, private_folder, write_private
+from crawler.runtime.postgres.account import Account
 from crawler.runtime.postgres.binaries import Binaries, for_everybody
-from crawler.runtime.private import private_folder, write_private
 
 USER = "postgres"
 LEAST_FREE_BYTES = 200_000_000  # a fresh cluster takes 40 MB, its first write-ahead logs more than that again
@@ -145,7 +144,6 @@ def launch(programs: Programs, chosen: dict[str, str]) -> None:
 
     A server that somebody else has started and that is still recovering is waited for.
     """
-    hand_over(programs.place, programs.account)
     programs.log.touch(mode=0o600)
     programs.account.own(programs.log)
     forget_reused_pid(programs.data)

@@ -14,8 +14,7 @@ from uuid import UUID
 
 from crawler.errors import StackFailed
 from crawler.runtime.environment import Api, client_environment
-from crawler.runtime.parts import Stack
-from crawler.runtime.watch import watch_path
+from crawler.runtime.stack import Stack
 
 POLL = timedelta(seconds=0.5)
 ANSWER_SECONDS = 30
@@ -36,11 +35,6 @@ class Run:
         return self.state == "Completed"
 
 
-def start_recrawl(stack: Stack, *, domain: str, prefix: str) -> str:
-    """Let the worker look at all pages whose URLs begin so; where to watch it. StackFailed."""
-    return start_run(stack, "recrawl/recrawl", {"domain": domain, "prefix": prefix}).url
-
-
 def start_run(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
     """Start a run and leave it to the worker. deployment: flow/name, as in the user interface. StackFailed."""
     if stack.server is None:  # it may want keys and headers that only Prefect's client knows
@@ -56,17 +50,16 @@ def finish_run(stack: Stack, run: Run, *, within: timedelta) -> Run:
 def _start_plainly(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
     """By two calls to our own server: Prefect's client takes a second and 80 MB, which shown pages would keep."""
     found = _asked(stack.api, f"/deployments/name/{deployment}")
-    if found is None:
-        raise _no_deployment(stack, deployment)
-    run = _asked(stack.api, f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})
+    path = f"/deployments/{found['id']}/create_flow_run" if found is not None else ""
+    run = _asked(stack.api, path, {"parameters": parameters}) if path else None
     if run is None:
         raise _no_deployment(stack, deployment)
     made = UUID(run["id"])
-    return Run(made, run["name"], str(run["state_name"]), f"{stack.ui_url}{watch_path(made)}")
+    return Run(made, run["name"], str(run["state_name"]), stack.api.watch_url(made))
 
 
 def _no_deployment(stack: Stack, deployment: str) -> StackFailed:
-    return StackFailed(f"no deployment {deployment} at {stack.api_url}: recrawl up registers it")
+    return StackFailed(f"no deployment {deployment} at {stack.api.url}: recrawl up registers it")
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -107,7 +100,7 @@ async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> R
         except ObjectNotFound as error:
             raise _no_deployment(stack, deployment) from error
         run = await client.create_flow_run_from_deployment(found.id, parameters=parameters)
-        return Run(run.id, run.name, str(run.state_name), f"{stack.ui_url}/runs/flow-run/{run.id}")
+        return Run(run.id, run.name, str(run.state_name), f"{stack.api.ui_url}/runs/flow-run/{run.id}")
 
 
 async def _finish(stack: Stack, run: Run, *, within: timedelta) -> Run:

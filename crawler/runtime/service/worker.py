@@ -8,7 +8,6 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,26 +18,38 @@ from types import FrameType
 from uuid import UUID
 
 from crawler.errors import CrawlerError, StackFailed
-from crawler.runtime.children import TAG, Child, end, tagged, tell, write_note
-from crawler.runtime.down import runs_of
-from crawler.runtime.environment import client_environment
-from crawler.runtime.leftovers import clear_away
-from crawler.runtime.machine import Process, held_if_free, process
-from crawler.runtime.parts import POLL_SECONDS, WORKER_END_SECONDS, Report
-from crawler.runtime.private import private_folder, write_private
+from crawler.runtime.children import (
+    END_SECONDS,
+    POLL_SECONDS,
+    SERVICE_TAG,
+    SERVICE_WORKER,
+    TAG,
+    Child,
+    Report,
+    end,
+    forget,
+    tag_of,
+    tagged,
+    tell,
+    write_note,
+)
+from crawler.runtime.environment import worker_command, worker_environment
+from crawler.runtime.machine import Process, held_if_free, private_folder, process
 from crawler.runtime.service import runs
 from crawler.runtime.service.needs import (
+    BEAT_SECONDS,
     api_of,
+    beat_file,
     database_of,
+    is_beating,
     schema_problem,
     server_problem,
     told_as,
     wait_until_usable,
 )
-from crawler.runtime.service.notes import BEAT_SECONDS, beat_file, is_beating, tag_file, worker_note
+from crawler.runtime.up import clear_away, runs_of
 from crawler.settings import Settings
 
-POOL = "recrawl"  # of crawler/runtime/prefect/api.py, which takes a second to import
 ASK_AGAIN_SECONDS = 10.0
 SHORT_LIFE_SECONDS = 30.0
 MOST_SHORT_LIVES = 5
@@ -58,14 +69,15 @@ def work(settings: Settings, *, runs_at_once: int | None, patience: timedelta, r
     with held_if_free(home / "run" / "service-worker.lock") as is_alone, _told_to_end() as told:
         if not is_alone:
             raise StackFailed(f"another worker has {home}: give this one a RECRAWL_HOME of its own")
-        environment = _environment(settings, home)
+        tag = tag_of(home, SERVICE_TAG)
+        environment = dict(os.environ) | worker_environment(home, api, tag=tag, database_url=database_url)
         me = process(os.getpid())
         assert me is not None
-        write_note(worker_note(home), Child(me, {}))
+        write_note(home, SERVICE_WORKER, Child(me, {}))
         beat_file(home).touch()
         foreman = _Foreman(
             home,
-            environment,
+            environment | told_as(settings),
             told=told,
             report=report,
             speaks=settings.log_format == "text",
@@ -74,21 +86,8 @@ def work(settings: Settings, *, runs_at_once: int | None, patience: timedelta, r
         problems = (lambda: schema_problem(database_url), lambda: server_problem(api), foreman.pool_problem)
         with _metrics(settings, home):
             if all(wait_until_usable(problem, wait=foreman.rests, report=report) for problem in problems):
-                clear_away(environment[TAG], without=None, database_url=database_url, report=report)
+                clear_away(tag, database_url=database_url, report=report)
                 foreman.work(runs_at_once=runs_at_once, patience=patience)
-
-
-def _environment(settings: Settings, home: Path) -> dict[str, str]:
-    """What Prefect's worker and its runs are started with."""
-    own = {
-        TAG: tag_of(home),
-        "RECRAWL_HOME": str(home),
-        "RECRAWL_DATABASE_URL": database_of(settings),
-        "TMPDIR": str(home / "tmp"),  # Prefect keeps runs' files in a folder of one name for all users
-        # Runs are started as "python", which has to be this one.
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-    }
-    return dict(os.environ) | client_environment(home, api_of(settings)) | told_as(settings) | own
 
 
 def _metrics(settings: Settings, home: Path) -> AbstractContextManager[None]:
@@ -97,15 +96,8 @@ def _metrics(settings: Settings, home: Path) -> AbstractContextManager[None]:
         return nullcontext()
     from crawler.runtime.metrics.served import worker_metrics  # noqa: PLC0415  3 MB, which few ask for
 
-    return worker_metrics(settings, home, tag=tag_of(home), is_alive=lambda: is_beating(home))
-
-
-def tag_of(home: Path) -> str:
-    """The name of this home's worker, for good: also the first part of the name of who holds its leases."""
-    file = tag_file(home)
-    if not file.exists():
-        write_private(file, secrets.token_hex(8))
-    return file.read_text(encoding="ascii")
+    host, port = settings.metrics_host, settings.metrics_port
+    return worker_metrics(host, port, home, tag=tag_of(home, SERVICE_TAG), is_alive=lambda: is_beating(home))
 
 
 @contextmanager
@@ -173,13 +165,13 @@ class _Foreman:
             self._end_runs(patience)
             self._end_worker()
             self._clear_away()
-            worker_note(self._home).unlink(missing_ok=True)
+            forget(self._home, SERVICE_WORKER)
 
     def _clear_away(self) -> None:
         """Free what runs held that had to be killed: Prefect's worker kills one half a minute after it was asked."""
         try:
             url = self._environment["RECRAWL_DATABASE_URL"]
-            clear_away(self._environment[TAG], without=None, database_url=url, report=self._report)
+            clear_away(self._environment[TAG], database_url=url, report=self._report)
         except CrawlerError as error:  # their leases run out by themselves
             self._report(f"Leases: not freed: {error}")
 
@@ -196,19 +188,17 @@ class _Foreman:
             return
         self._worker.terminate()
         try:
-            self._worker.wait(WORKER_END_SECONDS)
+            self._worker.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self._worker.kill()
             self._worker.wait()
 
     def _started(self, runs_at_once: int | None) -> subprocess.Popen[bytes]:
         name = f"recrawl-{self._environment[TAG]}-{secrets.token_hex(2)}"
-        options = ["--name", name, "--pool", POOL, "--type", "process", "--install-policy", "never"]
-        if runs_at_once is not None:
-            options += ["--limit", str(runs_at_once)]
+        limit = ["--limit", str(runs_at_once)] if runs_at_once is not None else []
         self._report(f"Worker: {name}")
         return subprocess.Popen(
-            [sys.executable, "-m", "prefect", "worker", "start", *options],
+            [*worker_command(name), *limit],
             env=self._environment,
             cwd=self._home,  # not the user's: prefect would read settings from files that lie there
             stdin=subprocess.DEVNULL,
@@ -224,7 +214,7 @@ class _Foreman:
             now = time.monotonic()
             if now > deadline:
                 self._report(f"Runs: {len(living)} have not ended in time")
-                end(processes, patience_seconds=WORKER_END_SECONDS)
+                end(processes)
                 break
             if living - asked or now - asked_at > ASK_AGAIN_SECONDS:
                 self._report(f"Runs: cancelling {len(living)}")
