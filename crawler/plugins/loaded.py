@@ -19,18 +19,8 @@ from typing import TYPE_CHECKING, Any
 from crawler.core.http import Url
 from crawler.core.page import Document
 from crawler.errors import BadInput, PluginBroken
-from crawler.plugins.points import (
-    MOST_SCORE,
-    POINTS,
-    NotUsable,
-    PluginGroup,
-    accepted_by,
-    document_by,
-    media_type_of,
-    media_types_of,
-    score_by,
-    wait_by,
-)
+from crawler.plugins import points
+from crawler.plugins.points import NotUsable, PluginGroup
 
 if TYPE_CHECKING:  # it takes numpy along, which a process that parses does not need
     from crawler.core.freshness import Defaults, Looked
@@ -63,7 +53,7 @@ class PluginReader:
         """Document of the body. NotUsable, naming the plugin, whatever the plugin raised; but MemoryError."""
         plugin = reader_named(self.name)
         try:
-            return document_by(plugin, body, url=url, content_type=content_type)
+            return points.document_by(plugin, body, url=url, content_type=content_type)
         except MemoryError:
             raise  # it may be read with more
         except NotUsable as error:
@@ -87,7 +77,7 @@ class Plugins:
 
     def reader_of(self, content_type: str) -> PluginReader | None:
         """Which plugin reads bodies with that Content-Type; None: recrawl does."""
-        return self.readers.get(media_type_of(content_type)) if self.readers else None
+        return self.readers.get(points.media_type_of(content_type)) if self.readers else None
 
 
 NO_PLUGINS = Plugins()
@@ -117,14 +107,14 @@ class _Careful:
 class _Scores(_Careful):
     def __call__(self, url: Url) -> float:
         product = 1.0
-        for score in self.asked(score_by, url):
+        for score in self.asked(points.score_by, url):
             product *= score
-        return min(product, MOST_SCORE)
+        return min(product, points.MOST_SCORE)
 
 
 class _Filters(_Careful):
     def __call__(self, url: Url) -> bool:
-        return all(self.asked(accepted_by, url))
+        return all(self.asked(points.accepted_by, url))
 
 
 class PluginPolicy(_Careful):
@@ -133,7 +123,7 @@ class PluginPolicy(_Careful):
     def after(self, look: "Looked") -> timedelta:
         from crawler.core.freshness import BY_PRICE
 
-        waits = self.asked(lambda plugin, _: wait_by(plugin, look), look.url)
+        waits = self.asked(lambda plugin, _: points.wait_by(plugin, look), look.url)
         return next(waits, None) or BY_PRICE.after(look)
 
     @property
@@ -155,7 +145,7 @@ def load(names: tuple[str, ...]) -> Plugins:
         point = PluginGroup(each.entry.group)
         found[point].append((each.name, each.plugin))
         if point is PluginGroup.READER:
-            readers |= dict.fromkeys(media_types_of(each.plugin), PluginReader(each.name))
+            readers |= dict.fromkeys(points.media_types_of(each.plugin), PluginReader(each.name))
     scores, filters = found[PluginGroup.PAGE_SCORE], found[PluginGroup.URL_FILTER]
     revisits = {name: PluginPolicy([(name, plugin)]) for name, plugin in found[PluginGroup.REVISIT]}
     return Plugins(_Scores(scores) if scores else None, _Filters(filters) if filters else None, readers, revisits)
@@ -232,7 +222,7 @@ def _try_all(names: Sequence[str]) -> Iterator[_Tried]:
                 yield _Tried(name, entry, problem=str(error))
                 continue
             if entry.group == PluginGroup.READER:
-                readers |= dict.fromkeys(media_types_of(plugin), name)
+                readers |= dict.fromkeys(points.media_types_of(plugin), name)
             yield _Tried(name, entry, plugin)
 
 
@@ -253,8 +243,8 @@ def _usable(entry: EntryPoint, twins: Sequence[EntryPoint], readers: Mapping[str
         except (Exception, SystemExit) as error:
             raise PluginBroken(f"the plugin {_describe(entry)} cannot be loaded: {_said(error)}") from error
         try:
-            POINTS[PluginGroup(entry.group)].require_usable(plugin)
-            read = media_types_of(plugin) if entry.group == PluginGroup.READER else ()
+            points.POINTS[PluginGroup(entry.group)].require_usable(plugin)
+            read = points.media_types_of(plugin) if entry.group == PluginGroup.READER else ()
         except NotUsable as error:
             raise PluginBroken(f"the plugin {_describe(entry)} {error}") from error
         except (Exception, SystemExit) as error:

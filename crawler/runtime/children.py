@@ -153,10 +153,10 @@ def tell(processes: Collection[Process], what: signal.Signals) -> None:
                 continue  # it ended in between
 
 
-def comes_about(question: Callable[[], bool], *, of: Child, seconds: float, still: Callable[[], None]) -> bool:
+def comes_about(question: Callable[[], bool], *, of: Child, what: str, seconds: float, report: Report) -> bool:
     """Whether something comes about that a process is to do: waits for it while that lives, at most so long.
 
-    still: called every half minute, so that nobody thinks that nothing happens.
+    what: the process, which is reported every half minute, so that nobody thinks that nothing happens.
     """
     began = said = time.monotonic()
     while not question():
@@ -164,7 +164,7 @@ def comes_about(question: Callable[[], bool], *, of: Child, seconds: float, stil
         if not of.process.is_running() or now - began > seconds:
             return False
         if now - said > STILL_SECONDS:
-            still()
+            report(f"{what}: still starting")
             said = now
         time.sleep(POLL_SECONDS)
     return True

@@ -5,7 +5,6 @@ import sys
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from uuid import UUID
 
 from crawler.runtime.children import TAG
 from crawler.runtime.keys.auth import own_origins
@@ -66,7 +65,7 @@ class Api:
         """Where people look at it."""
         return self.url.removesuffix("/api")
 
-    def watch_url(self, run: UUID) -> str:
+    def watch_url(self, run: str) -> str:
         """Return the address of the way to a run, on a server of ours (own_address.py)."""
         return f"{self.ui_url}{WATCH_PATH}{run}"
 

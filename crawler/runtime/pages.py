@@ -7,22 +7,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from crawler.runtime.children import (
-    OWN_PAGES,
-    PAGES,
-    TAG,
-    Child,
-    Report,
-    comes_about,
-    digest,
-    end,
-    forget,
-    last_words,
-    noted,
-    start,
-    tag_of,
-    write_note,
-)
+from crawler.runtime import children
+from crawler.runtime.children import Child, Report
 from crawler.runtime.keys.auth import own_origins, proves_itself
 from crawler.runtime.keys.entrance import ensure_key, entrance
 from crawler.runtime.machine import process, remember_port
@@ -38,35 +24,36 @@ def ensure_pages(home: Path, *, database_url: str, report: Report) -> None:
     The crawl needs none of it, so that nothing else fails with it.
     """
     key = ensure_key(home)
-    facts = {"database": digest(database_url), "key": digest(key)}
-    found = noted(home, PAGES)
+    facts = {"database": children.digest(database_url), "key": children.digest(key)}
+    found = children.noted(home, children.PAGES)
     if found is not None and facts.items() <= found.facts.items() and proves_itself(found.port, key):
         report("Pages: running")
         return
     if found is not None:  # Postgres has moved to another port, or it does not answer
-        end([found.process], patience_seconds=PATIENCE_SECONDS)
+        children.end([found.process], patience_seconds=PATIENCE_SECONDS)
     port = remember_port(home / "run" / "pages-port", usual=USUAL_PORT, key=f"{home} pages")
     report("Pages: starting")
-    made = start(
+    made = children.start(
         home,
-        PAGES,
+        children.PAGES,
         [sys.executable, "-m", "crawler", "serve", "--port", str(port), "--quiet"],
-        environment={TAG: tag_of(home), "RECRAWL_HOME": str(home), "RECRAWL_DATABASE_URL": database_url},
+        environment={
+            children.TAG: children.tag_of(home),
+            "RECRAWL_HOME": str(home),
+            "RECRAWL_DATABASE_URL": database_url,
+        },
         facts={**facts, "port": str(port)},
     )
-    if not comes_about(
-        lambda: proves_itself(port, key),
-        of=made,
-        seconds=START_SECONDS,
-        still=lambda: report("Pages: still starting"),
+    if not children.comes_about(
+        lambda: proves_itself(port, key), of=made, what="Pages", seconds=START_SECONDS, report=report
     ):
-        end([made.process], patience_seconds=PATIENCE_SECONDS)
-        report(f"Pages: not to be had, all else runs: {last_words(home, PAGES)}")
+        children.end([made.process], patience_seconds=PATIENCE_SECONDS)
+        report(f"Pages: not to be had, all else runs: {children.last_words(home, children.PAGES)}")
 
 
 def serving_pages(home: Path) -> Child | None:
     """The process that serves the pages of `home`: the stack's, or else one of the user's own."""
-    return noted(home, PAGES) or noted(home, OWN_PAGES)
+    return children.noted(home, children.PAGES) or children.noted(home, children.OWN_PAGES)
 
 
 @contextmanager
@@ -76,15 +63,15 @@ def noted_as_serving(home: Path, *, port: int, address: str | None = None) -> It
     address: the origin by which browsers reach it; None for this machine's own.
     """
     own = process(os.getpid())
-    if own is None or noted(home, OWN_PAGES) is not None:  # another terminal serves them, too
+    if own is None or children.noted(home, children.OWN_PAGES) is not None:  # another terminal serves them, too
         yield
         return
     facts = {"port": str(port)} | ({"address": address} if address is not None else {})
-    write_note(home, OWN_PAGES, Child(own, facts))
+    children.write_note(home, children.OWN_PAGES, Child(own, facts))
     try:
         yield
     finally:
-        forget(home, OWN_PAGES)
+        children.forget(home, children.OWN_PAGES)
 
 
 def pages_origin(home: Path) -> str | None:

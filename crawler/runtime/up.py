@@ -11,19 +11,8 @@ from uuid import UUID
 import psutil
 
 from crawler.errors import StackFailed
-from crawler.runtime.children import (
-    PAGES,
-    POLL_SECONDS,
-    SERVER,
-    WORKER,
-    Child,
-    Report,
-    end,
-    forget,
-    noted,
-    tag_of,
-    tagged,
-)
+from crawler.runtime import children
+from crawler.runtime.children import Child, Report
 from crawler.runtime.environment import Api, client_environment
 from crawler.runtime.machine import OURS, Process, held, private_folder
 from crawler.runtime.pages import ensure_pages
@@ -58,7 +47,7 @@ def up(settings: Settings, *, report: Report, deployments: Path = DEPLOYMENTS) -
     for name in OURS:
         private_folder(home, name)
     with held(home / "run" / "lock", waiting=lambda: report("Another command starts or stops the stack: waiting")):
-        was_down = not tagged(tag_of(home)) and running_postgres(home) is None
+        was_down = not children.tagged(children.tag_of(home)) and running_postgres(home) is None
         try:
             return _build(home, settings, deployments=deployments, report=report)
         except BaseException:  # an interrupt too: half a stack is of no use to anybody
@@ -76,7 +65,7 @@ def down(settings: Settings, *, report: Report) -> bool:
 
 
 def _build(home: Path, settings: Settings, *, deployments: Path, report: Report) -> Stack:
-    external = external_api(settings, noted(home, SERVER))
+    external = external_api(settings, children.noted(home, children.SERVER))
     if external is not None and not answers(None, external):
         raise StackFailed(f"no Prefect server answers at {external.url} (PREFECT_API_URL): start it, or unset that")
     named = settings.database_url
@@ -143,8 +132,10 @@ def _staff(
 
     worker = find_worker(home, api=api, database_url=database_url)
     if worker is None:
-        own = noted(home, SERVER)
-        clear_away(tag_of(home), without=own.process if own else None, database_url=database_url, report=report)
+        own = children.noted(home, children.SERVER)
+        clear_away(
+            children.tag_of(home), without=own.process if own else None, database_url=database_url, report=report
+        )
         if server is not None:  # a pool that others share is not ours to clear
             clear_runs(api, report=report)
     registered = asyncio.run(register(api, deployments, database_url=database_url, is_ours=server is not None))
@@ -156,7 +147,7 @@ def _staff(
 
 def clear_away(tag: str, *, without: Process | None = None, database_url: str, report: Report) -> None:
     """End what a dead worker, or one for another server, left behind, and free the domains that its runs held."""
-    end([each for each in tagged(tag) if each != without])
+    children.end([each for each in children.tagged(tag) if each != without])
 
     async def free_leases() -> int:
         async with open_database(database_url, connections=1) as db:
@@ -169,30 +160,34 @@ def clear_away(tag: str, *, without: Process | None = None, database_url: str, r
 
 def _take_down(home: Path, settings: Settings, *, report: Report) -> bool:
     """Stop the stack; whether there was anything to stop. The lock is held."""
-    tag, cluster = tag_of(home), running_postgres(home)
-    processes = tagged(tag)
+    tag, cluster = children.tag_of(home), running_postgres(home)
+    processes = children.tagged(tag)
     if not processes and cluster is None:
         return False
-    server, worker, api = noted(home, SERVER), noted(home, WORKER), api_of_worker(home, settings)
+    server, worker, api = (
+        children.noted(home, children.SERVER),
+        children.noted(home, children.WORKER),
+        api_of_worker(home, settings),
+    )
     runs: Sequence[UUID] = ()
     if api is not None:
         os.environ.update(client_environment(home, api))
         runs = _cancel_runs(api, None if is_own_api(server, api.url) else runs_of(processes), report=report)
     if worker is not None:
         report("Worker: stopping")
-        end([worker.process])
+        children.end([worker.process])
     # The runs, too, that have not ended by themselves, and orphans.
-    end([each for each in tagged(tag) if server is None or each != server.process])
+    children.end([each for each in children.tagged(tag) if server is None or each != server.process])
     if api is not None and runs and answers(server, api):
         from crawler.runtime.prefect.api import declare_cancelled
 
         asyncio.run(declare_cancelled(api, runs))
     if server is not None:
         report("Prefect server: stopping")
-        end([server.process])
-    end(tagged(tag))
-    for name in (SERVER, WORKER, PAGES):
-        forget(home, name)
+        children.end([server.process])
+    children.end(children.tagged(tag))
+    for name in (children.SERVER, children.WORKER, children.PAGES):
+        children.forget(home, name)
     if cluster is not None:
         report("Postgres: stopping")
         if not release_postgres(home):
@@ -212,7 +207,7 @@ def _cancel_runs(api: Api, only: set[UUID] | None, *, report: Report) -> Sequenc
         if time.monotonic() - asked_at > ASK_AGAIN_SECONDS:
             asyncio.run(cancel_runs(api, only=living))
             asked_at = time.monotonic()
-        time.sleep(POLL_SECONDS)
+        time.sleep(children.POLL_SECONDS)
         living = asyncio.run(still_living(api, living))
     return asked
 

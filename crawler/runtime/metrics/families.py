@@ -10,22 +10,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from crawler.core.change import Change
 from crawler.runtime.children import tagged
-from crawler.runtime.metrics.counted import (
-    BROKEN,
-    DEAD_LINK,
-    DONE,
-    FAILED,
-    GIVEN_BACK,
-    HELD,
-    LEASE_BUCKETS,
-    LOST,
-    Tally,
-)
+from crawler.runtime.metrics import counted
+from crawler.runtime.metrics.counted import Tally
 from crawler.store.report import CalibrationGauge, DomainGauge
 from crawler.store.subscriptions import SubscriptionState
 
-OUTCOMES = (*(change.value for change in Change if change is not Change.UNKNOWN), FAILED, DEAD_LINK)
-ENDS = (DONE, HELD, LOST, BROKEN, GIVEN_BACK)
+OUTCOMES = (*(change.value for change in Change if change is not Change.UNKNOWN), counted.FAILED, counted.DEAD_LINK)
+ENDS = (counted.DONE, counted.HELD, counted.LOST, counted.BROKEN, counted.GIVEN_BACK)
 # By the name in Tally.sums; the suffix _total is Prometheus' own.
 SUMS = {
     "requests": ("recrawl_requests", "Requests sent, robots.txt and repeats among them."),
@@ -82,7 +73,7 @@ def crawl_families(tally: Tally) -> Iterator[Metric]:
 
 def _lease_seconds(tally: Tally) -> Metric:
     buckets, below = [], 0
-    for place, bound in enumerate(LEASE_BUCKETS):
+    for place, bound in enumerate(counted.LEASE_BUCKETS):
         below += tally.lease_seconds[str(place)]
         buckets.append((str(float(bound)), below))
     buckets.append(("+Inf", tally.lease_seconds.total()))

@@ -4,7 +4,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -180,11 +180,10 @@ def try_to_start(programs: Programs, chosen: dict[str, str]) -> str:
 
 def next_port(place: Path, tried: list[int]) -> int:
     """The port that clients know, or a free one where there is none or it did not work."""
-    try:
-        recorded = int((place / "port").read_text(encoding="ascii"))
-    except (FileNotFoundError, ValueError):
-        return free_port(str(place), taken=tuple(tried))
-    return free_port(str(place), taken=tuple(tried)) if tried else recorded
+    if not tried:
+        with suppress(FileNotFoundError, ValueError):
+            return int((place / "port").read_text(encoding="ascii"))
+    return free_port(str(place), taken=tuple(tried))
 
 
 def forget_reused_pid(data: Path) -> None:
@@ -228,8 +227,5 @@ def disk_full(place: Path) -> str:
 
 
 def last_line(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
-    return next(
-        (line for line in reversed(lines) if "FATAL" in line or "error" in line),
-        lines[-1] if lines else "Postgres did not say why",
-    )
+    lines = [line for line in said.splitlines() if line.strip()] or ["Postgres did not say why"]
+    return next((line for line in reversed(lines) if "FATAL" in line or "error" in line), lines[-1])

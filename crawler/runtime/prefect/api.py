@@ -14,19 +14,7 @@ from uuid import UUID
 
 import yaml
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate, WorkPoolUpdate
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterExpectedStartTime,
-    FlowRunFilterId,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    TaskRunFilter,
-    TaskRunFilterState,
-    TaskRunFilterStateType,
-    WorkPoolFilter,
-    WorkPoolFilterName,
-)
+from prefect.client.schemas import actions, filters
 from prefect.client.schemas.objects import (
     ConcurrencyLimitConfig,
     ConcurrencyOptions,
@@ -57,7 +45,7 @@ ALIVE = [StateType.RUNNING, StateType.PENDING, StateType.CANCELLING]
 ZOMBIES = "recrawl: mark runs as crashed that have gone silent"
 # Three heartbeats and a little: a run whose machine is busy may miss one, even two.
 SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS + 30)
-OUR_POOL = WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
+OUR_POOL = filters.WorkPoolFilter(name=filters.WorkPoolFilterName(any_=[POOL]))
 ENDED = ("Completed", "Failed", "Cancelled", "Crashed", "Paused")
 
 
@@ -149,7 +137,7 @@ async def register_one(client: PrefectClient, wanted: Deployment, *, version: st
         parameters=wanted.parameters,
         parameter_openapi_schema=parameter_schema(flow).model_dump(exclude_unset=True),
         enforce_parameter_schema=True,
-        schedules=[DeploymentScheduleCreate.from_schedule(Schedule(**each)) for each in wanted.schedules],
+        schedules=[actions.DeploymentScheduleCreate.from_schedule(Schedule(**each)) for each in wanted.schedules],
         concurrency_limit=limit.limit if limit is not None else None,
         concurrency_options=ConcurrencyOptions(collision_strategy=limit.collision_strategy) if limit else None,
         tags=wanted.tags,
@@ -175,7 +163,7 @@ async def offer_domains(client: PrefectClient, db: Database) -> None:
         if offered:
             asked["enum"] = blank + offered
         if schema != deployment.parameter_openapi_schema or deployment.enforce_parameter_schema:
-            update = DeploymentUpdate(parameter_openapi_schema=schema, enforce_parameter_schema=False)
+            update = actions.DeploymentUpdate(parameter_openapi_schema=schema, enforce_parameter_schema=False)
             await client.update_deployment(deployment.id, update)
 
 
@@ -190,11 +178,11 @@ async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
         template = with_fixed_command(ProcessWorker.get_default_base_job_template())
         # Another home's command may be quicker on a server that both use, and a retry finds what the first try made.
         with suppress(ObjectAlreadyExists):
-            await client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
+            await client.create_work_pool(actions.WorkPoolCreate(name=POOL, type="process", base_job_template=template))
         return
     fixed = with_fixed_command(pool.base_job_template)
     if fixed != pool.base_job_template and (is_ours or named_command(pool.base_job_template) in {None, COMMAND}):
-        await client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=fixed))
+        await client.update_work_pool(POOL, actions.WorkPoolUpdate(base_job_template=fixed))
 
 
 def with_fixed_command(template: dict[str, Any]) -> dict[str, Any]:
@@ -242,7 +230,9 @@ async def living_runs(client: PrefectClient) -> list[FlowRun]:
     """The runs of our work pool that have begun and not ended, as far as the server knows."""
     return await client.read_flow_runs(
         work_pool_filter=OUR_POOL,
-        flow_run_filter=FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=ALIVE))),
+        flow_run_filter=filters.FlowRunFilter(
+            state=filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=ALIVE))
+        ),
     )
 
 
@@ -259,8 +249,10 @@ async def _end(client: PrefectClient, run: FlowRun, state: State[Any]) -> None:
     """Say how a run ended whose process is gone, and its tasks with it: the server would show them running for ever."""
     await client.set_flow_run_state(run.id, state, force=True)
     tasks = await client.read_task_runs(
-        flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id])),
-        task_run_filter=TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=ALIVE))),
+        flow_run_filter=filters.FlowRunFilter(id=filters.FlowRunFilterId(any_=[run.id])),
+        task_run_filter=filters.TaskRunFilter(
+            state=filters.TaskRunFilterState(type=filters.TaskRunFilterStateType(any_=ALIVE))
+        ),
     )
     for task in tasks:
         await client.set_task_run_state(task.id, state, force=True)
@@ -271,9 +263,9 @@ async def forget_late_runs(api: Api) -> int:
     async with client_of(api) as client:
         late = await client.read_flow_runs(
             work_pool_filter=OUR_POOL,
-            flow_run_filter=FlowRunFilter(
-                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
-                expected_start_time=FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
+            flow_run_filter=filters.FlowRunFilter(
+                state=filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
+                expected_start_time=filters.FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
             ),
         )
         scheduled = [run for run in late if run.auto_scheduled]

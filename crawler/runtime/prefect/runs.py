@@ -38,8 +38,12 @@ class Run:
 def start_run(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
     """Start a run and leave it to the worker. deployment: flow/name, as in the user interface. StackFailed."""
     if stack.server is None:  # it may want keys and headers that only Prefect's client knows
-        return asyncio.run(_start(stack, deployment, parameters))
-    return _start_plainly(stack, deployment, parameters)
+        run = asyncio.run(_start(stack, deployment, parameters))
+    else:
+        run = _start_plainly(stack.api, deployment, parameters)
+    if run is None:
+        raise StackFailed(f"no deployment {deployment} at {stack.api.url}: recrawl up registers it")
+    return run
 
 
 def finish_run(stack: Stack, run: Run, *, within: timedelta) -> Run:
@@ -47,19 +51,11 @@ def finish_run(stack: Stack, run: Run, *, within: timedelta) -> Run:
     return asyncio.run(_finish(stack, run, within=within))
 
 
-def _start_plainly(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
+def _start_plainly(api: Api, deployment: str, parameters: dict[str, Any]) -> Run | None:
     """By two calls to our own server: Prefect's client takes a second and 80 MB, which shown pages would keep."""
-    found = _asked(stack.api, f"/deployments/name/{deployment}")
-    path = f"/deployments/{found['id']}/create_flow_run" if found is not None else ""
-    run = _asked(stack.api, path, {"parameters": parameters}) if path else None
-    if run is None:
-        raise _no_deployment(stack, deployment)
-    made = UUID(run["id"])
-    return Run(made, run["name"], str(run["state_name"]), stack.api.watch_url(made))
-
-
-def _no_deployment(stack: Stack, deployment: str) -> StackFailed:
-    return StackFailed(f"no deployment {deployment} at {stack.api.url}: recrawl up registers it")
+    found = _asked(api, f"/deployments/name/{deployment}")
+    run = found and _asked(api, f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})
+    return Run(UUID(run["id"]), run["name"], str(run["state_name"]), api.watch_url(run["id"])) if run else None
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -88,7 +84,7 @@ def _asked(api: Api, path: str, body: dict[str, Any] | None = None) -> Any:
         raise StackFailed(f"the Prefect server does not answer at {api.url}: {error}") from error
 
 
-async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
+async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run | None:
     os.environ.update(client_environment(stack.home, stack.api))
     from prefect.exceptions import ObjectNotFound
 
@@ -97,8 +93,8 @@ async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> R
     async with client_of(stack.api) as client:
         try:
             found = await client.read_deployment_by_name(deployment)
-        except ObjectNotFound as error:
-            raise _no_deployment(stack, deployment) from error
+        except ObjectNotFound:
+            return None
         run = await client.create_flow_run_from_deployment(found.id, parameters=parameters)
         return Run(run.id, run.name, str(run.state_name), f"{stack.api.ui_url}/runs/flow-run/{run.id}")
 

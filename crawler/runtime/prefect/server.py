@@ -2,23 +2,12 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from crawler.errors import StackFailed
-from crawler.runtime.children import (
-    SERVER,
-    TAG,
-    Child,
-    Report,
-    comes_about,
-    digest,
-    end,
-    last_words,
-    log_of,
-    noted,
-    start,
-    tag_of,
-)
+from crawler.runtime import children
+from crawler.runtime.children import Child, Report
 from crawler.runtime.environment import server_environment
 from crawler.runtime.keys.auth import ensure_auth, proves_itself, renew_auth
 from crawler.runtime.machine import port_is_free, recorded_port, remember_port
@@ -35,10 +24,10 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
     database_url: a database that is Prefect's alone.
     """
     auth = ensure_auth(home)
-    facts = {"database": digest(database_url), "auth": digest(auth)}
-    found = noted(home, SERVER)
+    facts = {"database": children.digest(database_url), "auth": children.digest(auth)}
+    found = children.noted(home, children.SERVER)
     if found is not None and not facts.items() <= found.facts.items():
-        end([found.process])  # Postgres has moved to another port
+        children.end([found.process])  # Postgres has moved to another port
     elif found is not None and _comes_to_answer(home, found, report=report):
         report("Prefect server: running")
         return found
@@ -46,16 +35,16 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
     port = _choose_port(home, settings.prefect_port, last, report=report)
     if port != last:
         # Whoever has the last one now may have been told the string by a worker that has outlived the server.
-        facts["auth"] = digest(auth := renew_auth(home))
+        facts["auth"] = children.digest(auth := renew_auth(home))
     report("Prefect server: starting")
     environment = server_environment(
         home, port=port, auth=auth, database_url=database_url, keep_runs=settings.keep_runs
     )
-    return start(
+    return children.start(
         home,
-        SERVER,
+        children.SERVER,
         [sys.executable, "-m", "crawler.runtime.prefect.program"],
-        environment=environment | {TAG: tag_of(home)},
+        environment=environment | {children.TAG: children.tag_of(home)},
         facts={**facts, "port": str(port)},
     )
 
@@ -66,12 +55,8 @@ def _comes_to_answer(home: Path, server: Child, *, report: Report) -> bool:
     One that was killed an instant ago may look alive at first, and another home's may have been quicker to take the
     port: what answers there has to be this home's.
     """
-    return comes_about(
-        lambda: proves_itself(server.port, ensure_auth(home)),
-        of=server,
-        seconds=START_SECONDS,
-        still=lambda: report("Prefect server: still starting"),
-    )
+    is_ready = partial(proves_itself, server.port, ensure_auth(home))
+    return children.comes_about(is_ready, of=server, what="Prefect server", seconds=START_SECONDS, report=report)
 
 
 def wait_for_server(home: Path, server: Child, *, start_again: Callable[[], Child], report: Report) -> Child:
@@ -80,11 +65,11 @@ def wait_for_server(home: Path, server: Child, *, start_again: Callable[[], Chil
         if _comes_to_answer(home, server, report=report):
             return server
         if server.process.is_running():
-            raise StackFailed(f"the Prefect server does not answer: see {log_of(home, SERVER)}")
+            raise StackFailed(f"the Prefect server does not answer: see {children.log_of(home, children.SERVER)}")
         if port_is_free(server.port):
             break
         server = start_again()
-    raise StackFailed(f"the Prefect server ended: {last_words(home, SERVER)}")
+    raise StackFailed(f"the Prefect server ended: {children.last_words(home, children.SERVER)}")
 
 
 def _choose_port(home: Path, named: int | None, last: int, *, report: Report) -> int:

@@ -60,14 +60,10 @@ def start_worker(home: Path, *, api: Api, database_url: str, report: Report) -> 
         environment=worker_environment(home, api, tag=tag, database_url=database_url),
         facts=_facts_of(api, database_url),
     )
-    reports = comes_about(
-        lambda: asyncio.run(has_worker(api, name)),
-        of=worker,
-        seconds=START_SECONDS,
-        still=lambda: report("Worker: still starting"),
-    )
-    if not reports and worker.process.is_running():
+    if comes_about(
+        lambda: asyncio.run(has_worker(api, name)), of=worker, what="Worker", seconds=START_SECONDS, report=report
+    ):
+        return worker
+    if worker.process.is_running():
         raise StackFailed(f"the worker does not report to {api.url}: see {log_of(home, WORKER)}")
-    if not reports:
-        raise StackFailed(f"the worker ended: {last_words(home, WORKER)}")
-    return worker
+    raise StackFailed(f"the worker ended: {last_words(home, WORKER)}")
