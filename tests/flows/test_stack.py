@@ -436,14 +436,15 @@ def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
     down(settings_of(home), report=print)
     command = (
         "import sys, pathlib; from crawler.settings import Settings; from crawler.runtime.up import up\n"
-        "up(Settings(home=pathlib.Path(sys.argv[1])), report=lambda line: print(line, flush=True))"
+        "settings = Settings(home=pathlib.Path(sys.argv[1]), database_url=None, PREFECT_API_URL=None)\n"
+        "up(settings, report=lambda line: print(line, flush=True))"
     )
     starting = subprocess.Popen([sys.executable, "-c", command, home], stdout=subprocess.PIPE, text=True)
     assert starting.stdout is not None
     for line in starting.stdout:
         if "Prefect server" in line:
             starting.kill()
-    starting.wait()
+    assert starting.wait() == -signal.SIGKILL
     stack = up(settings_of(home), report=print, deployments=STAGE)
     assert all(part.is_running for part in status(settings_of(home)))
     others = {process.pid for process in tagged(tag_of(home))} - {stack.worker.pid}
