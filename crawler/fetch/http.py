@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Self, TypeVar
 
@@ -52,6 +53,7 @@ _LOOKUP_THREADS = 8
 _CONDITIONS = ("If-None-Match", "If-Modified-Since")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Http:
     """Asks for one URL at a time, follows nothing, remembers nothing but connections and addresses.
 
@@ -64,38 +66,27 @@ class Http:
     To be used in `async with`, by any number of tasks.
     """
 
-    def __init__(
-        self,
-        *,
-        user_agent: str,
-        allow_private: bool = False,
-        max_body_bytes: int = 10 * 1024 * 1024,
-        connections: int = 16,
-        lookup: guard.Lookup = guard.look_up,
-        trust: ssl.SSLContext | None = None,
-        proxy: Proxy | None = None,
-    ) -> None:
-        self.user_agent = user_agent
-        self.allow_private = allow_private
-        self.max_body_bytes = max_body_bytes
-        self.connections = connections
-        self._lookup = lookup
-        self._trust = trust
-        self._proxy = proxy
-        self._session: aiohttp.ClientSession | None = None
+    user_agent: str
+    allow_private: bool = False
+    max_body_bytes: int = 10 * 1024 * 1024
+    connections: int = 16
+    lookup: guard.Lookup = guard.look_up
+    trust: ssl.SSLContext | None = None
+    proxy: Proxy | None = None
+    _session: aiohttp.ClientSession | None = field(default=None, init=False)
 
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="lookup")
-        self._resolver = guard.Resolver(self._threads, self._lookup)
+        self._resolver = guard.Resolver(self._threads, self.lookup)
         connector = Connector(
-            proxy=self._proxy,
+            proxy=self.proxy,
             may_ask=self._why_not,
             limit=self.connections,
             resolver=self._resolver,
             ttl_dns_cache=round(DNS_TTL.total_seconds()),
             keepalive_timeout=IDLE.total_seconds(),
             socket_factory=self._open_socket,
-            ssl=self._trust or True,
+            ssl=self.trust or True,
         )
         self._session = aiohttp.ClientSession(
             connector=connector,

@@ -18,15 +18,7 @@ from crawler.runtime.machine import OURS, Process, held, private_folder
 from crawler.runtime.pages import ensure_pages
 from crawler.runtime.postgres.cluster import keep_postgres, release_postgres, running_postgres
 from crawler.runtime.prefect.server import ensure_server, wait_for_server
-from crawler.runtime.stack import (
-    CRAWL_DATABASE,
-    Stack,
-    answers,
-    api_of_worker,
-    external_api,
-    is_own_api,
-    own_api,
-)
+from crawler.runtime.stack import CRAWL_DATABASE, Stack, answers, api_of_worker, external_api, is_own_api, own_api
 from crawler.settings import Settings
 from crawler.store.database import open_database, prepare
 from crawler.store.domains import expire_leases
@@ -132,10 +124,8 @@ def _staff(
 
     worker = find_worker(home, api=api, database_url=database_url)
     if worker is None:
-        own = children.noted(home, children.SERVER)
-        clear_away(
-            children.tag_of(home), without=own.process if own else None, database_url=database_url, report=report
-        )
+        own, tag = children.noted(home, children.SERVER), children.tag_of(home)
+        clear_away(tag, without=own.process if own else None, database_url=database_url, report=report)
         if server is not None:  # a pool that others share is not ours to clear
             clear_runs(api, report=report)
     registered = asyncio.run(register(api, deployments, database_url=database_url, is_ours=server is not None))
@@ -164,11 +154,8 @@ def _take_down(home: Path, settings: Settings, *, report: Report) -> bool:
     processes = children.tagged(tag)
     if not processes and cluster is None:
         return False
-    server, worker, api = (
-        children.noted(home, children.SERVER),
-        children.noted(home, children.WORKER),
-        api_of_worker(home, settings),
-    )
+    server, worker = children.noted(home, children.SERVER), children.noted(home, children.WORKER)
+    api = api_of_worker(home, settings)
     runs: Sequence[UUID] = ()
     if api is not None:
         os.environ.update(client_environment(home, api))

@@ -145,14 +145,6 @@ class Browser:
             finally:
                 await tab.close()
 
-    @property
-    def pids(self) -> frozenset[int]:
-        """The browser's processes."""
-        running = self._running
-        return (
-            frozenset(process.tree_of(running.pid)) if running is not None and running.pid is not None else frozenset()
-        )
-
     async def running(self) -> _Running:
         """The browser, started if there is none. Raises BrowserMissing where it does not start."""
         async with self._starting:
@@ -269,16 +261,6 @@ class Tab:
         self._challenges = 0  # that the proxy had passed on when the context logged in
         self._began = 0.0  # the page that is rendered
         self._events: Counter[str] = Counter()  # of it
-
-    @property
-    def port(self) -> int:
-        """The port of loopback at which its requests arrive."""
-        return self._proxy.port
-
-    @property
-    def refusals(self) -> int:
-        """How many requests to its proxy did not show the password."""
-        return self._proxy.refusals
 
     async def render(self, url: Url, *, screenshot: bool = False) -> RenderOutcome:
         """The page as its scripts leave it. Never raises for what a page does."""
