@@ -1,6 +1,6 @@
 """What a user registers, what its lease holder keeps about it, and what others may leave for the holder."""
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,98 +9,84 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
+from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of
+from crawler.core.setting import Kind, Setting
 from models.columns import big, count, domain_reference, instant, instants, octets, real, reals, small, text, texts
 
 # Rows that every look rewrites need room on their own page for a HOT update.
 SMALL_AND_HOT = {"info": {"storage": "fillfactor = 50"}}
+# Settings that have a default, and may be null: what they bound is kept for ever.
+FOR_EVER = {"keep_visits_s", "keep_changes_s"}
 
 
 class Domain(SQLModel, table=True):
-    """Settings of one authority, written by its user. Null means: as everywhere."""
+    """Settings of one authority, written by its user. Null means: as everywhere.
+
+    There is a column for each setting of the table in crawler/core/domain_settings.py, within its bounds.
+    """
 
     __tablename__ = "domain"
     __table_args__ = (
         CheckConstraint("scheme IN ('http', 'https')", name="domain_scheme"),
         CheckConstraint("state IN ('active', 'paused')", name="domain_state_known"),
-        CheckConstraint("weight > 0", name="domain_weight_positive"),
-        CheckConstraint("budget_per_day >= 0", name="domain_budget"),
-        CheckConstraint("delay_s >= 0", name="domain_delay"),
-        CheckConstraint("latency_factor >= 0", name="domain_latency_factor"),
-        CheckConstraint("parallelism BETWEEN 1 AND 256", name="domain_parallelism"),
-        CheckConstraint("max_depth >= 0", name="domain_depth"),
-        CheckConstraint("max_pages >= 1", name="domain_pages"),
         CheckConstraint("discovery_order IN ('opic', 'breadth', 'depth', 'mixed')", name="domain_order"),
-        CheckConstraint("url_share BETWEEN 0 AND 1", name="domain_url_share"),
-        CheckConstraint("favour_by > 0 AND discovery_weight >= 0 AND refresh_weight >= 0", name="domain_dial"),
-        CheckConstraint("external_links >= 0", name="domain_external_links"),
-        CheckConstraint("internal_links >= 0", name="domain_internal_links"),
-        CheckConstraint("reserve_share BETWEEN 0 AND 1", name="domain_reserve_share"),
-        CheckConstraint("window_passes > 0", name="domain_window"),
-        CheckConstraint("bytes_per_day >= 0", name="domain_bytes"),
         CheckConstraint("value IN ('amount', 'changes')", name="domain_value"),
         CheckConstraint("render IN ('auto', 'always', 'never')", name="domain_render"),
-        CheckConstraint("importance_mix BETWEEN 0 AND 1", name="domain_importance_mix"),
-        CheckConstraint(
-            "keep_versions >= 1 AND keep_daily_s > 0 AND keep_weekly_s > 0 AND keep_monthly_s > 0"
-            " AND keep_visits_s > 0 AND keep_changes_s > 0 AND quota >= 0",
-            name="domain_retention",
-        ),
-        CheckConstraint("target_freshness > 0 AND target_freshness < 1 AND target_age_s > 0", name="domain_target"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
     authority: str = Field(sa_column=Column(text().type, nullable=False, unique=True))
     scheme: str = Field(sa_column=text())
     state: str = Field(sa_column=text(default="active"))
     registered_at: datetime = Field(sa_column=instant())
-    seeds: list[str] = Field(sa_column=texts())
-    weight: float = Field(sa_column=real(default="1"))
-    budget_per_day: int | None = Field(sa_column=count(nullable=True, default=None))
-    delay_s: float | None = Field(sa_column=real(nullable=True))
-    parallelism: int | None = Field(sa_column=count(nullable=True, default=None))
-    max_depth: int | None = Field(sa_column=count(nullable=True, default=None))
-    max_pages: int | None = Field(sa_column=count(nullable=True, default=None))
-    include: list[str] = Field(sa_column=texts())
-    exclude: list[str] = Field(sa_column=texts())
-    allow_private: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
-    # What it is shown, secrets by reference, and the way to it.
-    headers: list[str] = Field(sa_column=texts())
-    auth: str = Field(sa_column=text(default=""))
-    login: str = Field(sa_column=text(default=""))
-    cookies: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
-    proxy: str = Field(sa_column=text(default=""))
-    ca_file: str = Field(sa_column=text(default=""))
-    insecure_tls: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
-    latency_factor: float = Field(sa_column=real(default="2"))
-    hours: str = Field(sa_column=text(default=""))
-    # What comes first, and the dial of the reserve.
-    discovery_order: str = Field(sa_column=text(default="opic"))
-    url_share: float = Field(sa_column=real(default="0.3"))
-    favour: list[str] = Field(sa_column=texts())
-    favour_by: float = Field(sa_column=real(default="4"))
-    discovery_weight: float = Field(sa_column=real(default="1"))
-    refresh_weight: float = Field(sa_column=real(default="1"))
-    external_links: float = Field(sa_column=real(default="0"))
-    internal_links: float = Field(sa_column=real(default="1"))
-    reserve_share: float = Field(sa_column=real(default="0.15"))
-    window_passes: float = Field(sa_column=real(default="24"))
-    # Budgets and targets.
-    bytes_per_day: int | None = Field(sa_column=big(nullable=True))
-    target_freshness: float | None = Field(sa_column=real(nullable=True))
-    target_age_s: float | None = Field(sa_column=real(nullable=True))
-    language: str = Field(sa_column=text(default=""))
-    # What a change counts, and by which rule pages are looked at again.
-    value: str = Field(sa_column=text(default="amount"))
-    revisit: str = Field(sa_column=text(default="price"))
-    importance_mix: float = Field(sa_column=real(default="0.5"))  # what a page weighs: its importance, an equal share
-    render: str = Field(sa_column=text(default="auto"))  # its pages in a browser
-    # What is kept of its past; null: for ever, and any number of bytes.
-    keep_versions: int = Field(sa_column=count(default="50"))
-    keep_daily_s: float = Field(sa_column=real(default="7776000"))
-    keep_weekly_s: float = Field(sa_column=real(default="63072000"))
-    keep_monthly_s: float | None = Field(sa_column=real(nullable=True))
-    keep_visits_s: float | None = Field(sa_column=real(nullable=True, default="63072000"))
-    keep_changes_s: float | None = Field(sa_column=real(nullable=True, default="63072000"))
-    quota: int | None = Field(sa_column=big(nullable=True))
+
+
+def _column_of(setting: Setting) -> Column[Any]:
+    """Return the column of a setting, with the same default; spans are kept in seconds."""
+    default = value_of(DomainSettings(), setting)
+    if isinstance(default, timedelta):
+        default = default.total_seconds()
+    nullable = default is None or setting.column in FOR_EVER
+    number = f"{default:.15g}" if isinstance(default, int | float) else None
+    column: Column[Any]
+    match setting.kind:
+        case Kind.TEXT:
+            column = text(default=str(default))
+        case Kind.TEXTS:
+            column = texts()
+        case Kind.FLAG:
+            column = Column(Boolean, nullable=False, server_default="false")
+        case Kind.COUNT:
+            column = count(nullable=nullable, default=number)
+        case Kind.BYTES:
+            column = big(nullable=nullable, default=number)
+        case Kind.NUMBER | Kind.FACTOR | Kind.SHARE | Kind.DELAY | Kind.SPAN:
+            column = real(nullable=nullable, default=number)
+    column.name = column.key = setting.column
+    return column
+
+
+def _bounds_of(setting: Setting) -> CheckConstraint | None:
+    """Return the check of a setting's bounds; None for one without any."""
+    column = setting.column
+    match setting.kind:
+        case Kind.COUNT | Kind.NUMBER:
+            check = f"{column} BETWEEN {setting.least:.15g} AND {setting.most:.15g}"
+        case Kind.FACTOR | Kind.SPAN:
+            check = f"{column} > 0"
+        case Kind.SHARE:
+            check = f"{column} > 0 AND {column} < 1"
+        case Kind.BYTES | Kind.DELAY:
+            check = f"{column} >= 0"
+        case Kind.TEXT | Kind.TEXTS | Kind.FLAG:
+            return None
+    return CheckConstraint(check, name=f"domain_{column}")
+
+
+for _setting in SETTINGS:
+    _table = SQLModel.metadata.tables["domain"]
+    _table.append_column(_column_of(_setting))
+    if (_check := _bounds_of(_setting)) is not None:
+        _table.append_constraint(_check)
 
 
 class Rule(SQLModel, table=True):

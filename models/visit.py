@@ -1,26 +1,20 @@
 """Finished looks, append-only: the last ones a row each, older ones packed, in partitions by time.
 
-The functions visits_of, old_visits_of and visits_between and the view every_visit read both (models/sql/visits.sql);
-whoever adds a column to one of the tables adds it to the other.
+The functions visits_of, old_visits_of and visits_between and the view every_visit read both (models/sql/visits.sql). A
+pack has an array for each column of a visit.
 """
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, CheckConstraint, Column, DateTime, Double, Index, Integer, SmallInteger, Text
+from sqlalchemy import Boolean, CheckConstraint, Column, DateTime, Index, Integer
 from sqlalchemy import text as sql
-from sqlalchemy.dialects.postgresql import ARRAY, BIGINT
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
 from models.columns import big, count, domain_key, instant, octets, real, small, text
 from models.page import HASHED
-
-
-def packed(kind: Any) -> Any:
-    """A column of all visits of a pack."""
-    return Column(ARRAY(kind), nullable=False)
 
 
 class VisitRow(SQLModel, table=True):
@@ -85,25 +79,9 @@ class VisitPack(SQLModel, table=True):
     until: datetime = Field(sa_column=instant())
     visits: int = Field(sa_column=count())
     keys: bytes = Field(sa_column=octets())
-    at: list[datetime] = Field(sa_column=packed(DateTime(timezone=True)))
-    answer: list[str] = Field(sa_column=packed(Text))
-    status: list[int | None] = Field(sa_column=packed(SmallInteger))
-    reason: list[str] = Field(sa_column=packed(Text))
-    change: list[str] = Field(sa_column=packed(Text))
-    rung: list[str] = Field(sa_column=packed(Text))
-    distance_bits: list[int | None] = Field(sa_column=packed(SmallInteger))
-    conditional: list[bool] = Field(sa_column=packed(Boolean))
-    requests: list[int] = Field(sa_column=packed(SmallInteger))
-    received_bytes: list[int] = Field(sa_column=packed(Integer))
-    saved_bytes: list[int] = Field(sa_column=packed(Integer))
-    elapsed_ms: list[int] = Field(sa_column=packed(Integer))
-    cash: list[int] = Field(sa_column=packed(BIGINT))
-    expected: list[float | None] = Field(sa_column=packed(Double))
-    due_at: list[datetime | None] = Field(sa_column=packed(DateTime(timezone=True)))
-    price: list[float | None] = Field(sa_column=packed(Double))
-    audit: list[bool] = Field(sa_column=packed(Boolean))
-    parts: list[str] = Field(sa_column=packed(Text))
-    amount: list[float | None] = Field(sa_column=packed(Double))
-    rendering: list[str] = Field(sa_column=packed(Text))
-    added_words: list[int | None] = Field(sa_column=packed(Integer))
-    added_links: list[int | None] = Field(sa_column=packed(Integer))
+
+
+_visit, _pack = (SQLModel.metadata.tables[name] for name in ("visit", "visit_pack"))
+for _column in _visit.columns:
+    if _column.name not in {"domain_id", "key"}:
+        _pack.append_column(Column(_column.name, ARRAY(_column.type), nullable=False))

@@ -27,7 +27,8 @@ from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
 from crawler.runtime.environment import client_environment
 from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres, running_postgres
-from crawler.runtime.stack import Stack, down, up
+from crawler.runtime.stack import Stack
+from crawler.runtime.up import down, up
 from crawler.settings import Settings
 
 FLOW = "import asyncio\nfrom flows.crawl import crawl\nasyncio.run(crawl())"

@@ -32,10 +32,10 @@ from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.database import HOME, empty
 from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
+from crawler.runtime.children import SERVICE_TAG
 from crawler.runtime.environment import Api
 from crawler.runtime.machine import free_port
 from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
-from crawler.runtime.service.notes import tag_file
 from tests.flows.stage import ask, change, start_run
 
 AUTH = "recrawl:of-the-benchmark"
@@ -265,7 +265,7 @@ def killed_in_the_middle(trial: Trial, database: str, running: Sequence[psutil.P
         return len(busy) == len(running) and all(busy)
 
     trial.until(all_are_in_the_middle, "every worker is in the middle of its sites")
-    tag = tag_file(trial.folder / f"{database}-0").read_text(encoding="ascii")
+    tag = Path(trial.folder, f"{database}-0", "run", SERVICE_TAG).read_text(encoding="ascii")
     kill(running[0])
     at = time.monotonic()
     # Once more: it has gone on while the trial looked. What is logged after `at` others have asked.
@@ -275,7 +275,7 @@ def killed_in_the_middle(trial: Trial, database: str, running: Sequence[psutil.P
 
 def tags_of(trial: Trial, database: str, *, workers: int) -> set[str]:
     """How the workers of a crawl call themselves; those that have not begun have no name."""
-    files = [tag_file(trial.folder / f"{database}-{number}") for number in range(workers)]
+    files = [Path(trial.folder, f"{database}-{number}", "run", SERVICE_TAG) for number in range(workers)]
     return {file.read_text(encoding="ascii") if file.exists() else "" for file in files}
 
 

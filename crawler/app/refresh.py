@@ -57,4 +57,4 @@ def start_recrawl(settings: Settings, domain: Domain, prefix: Url) -> str | None
         return None
     from crawler.runtime.prefect import runs  # noqa: PLC0415  prefect takes a second to import
 
-    return runs.start_recrawl(stack, domain=domain.authority, prefix=prefix)
+    return runs.start_run(stack, "recrawl/recrawl", {"domain": domain.authority, "prefix": prefix}).url

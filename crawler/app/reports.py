@@ -9,8 +9,8 @@ from crawler.app.status import waiting_lines
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
 from crawler.plugins import is_policy
+from crawler.runtime.machine import private_folder
 from crawler.runtime.pages import pages_origin
-from crawler.runtime.private import private_folder
 from crawler.runtime.stack import is_without_worker
 from crawler.settings import Settings
 from crawler.store import learned, plan, report

@@ -1,7 +1,7 @@
 """The settings of a domain, in one table: a value, and how each setting is typed, stored and shown.
 
-The command's options, JSON, the columns' reading and writing and docs/commands.md follow from it. The next setting is
-one entry here, and one column in models/domain.py. Nothing heavy is imported: --help reads this.
+The command's options, JSON, the columns (models/domain.py) and docs/commands.md follow from it: the next setting is one
+entry here. Nothing heavy is imported: --help reads this.
 """
 
 from collections.abc import Callable, Mapping

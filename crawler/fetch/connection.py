@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -30,28 +31,23 @@ BODY_DETAILS = {
 }
 
 
+@dataclass(slots=True)
 class Trip:
     """What happened below the client while one request was made."""
 
-    __slots__ = (
-        *("address", "began", "body", "excess", "forbidden", "fresh", "head", "interim", "is_framed", "limit"),
-        *("public_only", "tried", "wire"),
-    )
-
-    def __init__(self, began: float, *, limit: int = 0, public_only: bool = False) -> None:
-        self.began = began  # of the send, once there is a connection
-        self.limit = limit  # bytes that may come beside the head of the answer
-        self.public_only = public_only
-        self.address: str | None = None
-        self.forbidden: str | None = None  # why an address was refused
-        self.tried = False  # an address that is allowed was asked
-        self.fresh = False  # the connection was made for this request
-        self.body = 0  # bytes of body
-        self.wire = 0  # bytes of all that came
-        self.interim = 0  # answers before the answer (1xx)
-        self.head: int | None = None  # bytes of the answer's own head, once it is there
-        self.is_framed = False  # the body comes in chunks
-        self.excess: tuple[Reason, str] | None = None  # why no more was read
+    began: float  # of the send, once there is a connection
+    limit: int = 0  # bytes that may come beside the head of the answer
+    public_only: bool = False
+    address: str | None = None
+    forbidden: str | None = None  # why an address was refused
+    tried: bool = False  # an address that is allowed was asked
+    fresh: bool = False  # the connection was made for this request
+    body: int = 0  # bytes of body
+    wire: int = 0  # bytes of all that came
+    interim: int = 0  # answers before the answer (1xx)
+    head: int | None = None  # bytes of the answer's own head, once it is there
+    is_framed: bool = False  # the body comes in chunks
+    excess: tuple[Reason, str] | None = None  # why no more was read
 
     @property
     def received(self) -> int:
@@ -103,16 +99,13 @@ class CountingProtocol(ResponseHandler):
         if self.trip is not None:
             self.trip.count(len(data))
         super().data_received(data)
-        self._end_excess()
+        if self.trip is not None and self.trip.excess is not None and self.transport is not None:
+            self.transport.abort()
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
         if self.trip is not None:
             self.trip.take_head(data[0])
         super().feed_data(data, size)
-
-    def _end_excess(self) -> None:
-        if self.trip is not None and self.trip.excess is not None and self.transport is not None:
-            self.transport.abort()
 
 
 class Connector(aiohttp.TCPConnector):
@@ -233,3 +226,16 @@ async def ask_again_if_stale(
             if trip.fresh or trip.excess is not None or trip.forbidden is not None:
                 break
     raise SilentError(str(broken)) from broken
+
+
+def trust_of(*, ca_file: str = "", insecure: bool = False) -> ssl.SSLContext | None:
+    """Return whose certificates are believed: a file's and no others, or any; None for those that the machine believes.
+
+    OSError for a file that cannot be read, or holds no certificate (ssl.SSLError).
+    """
+    if insecure:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+    return ssl.create_default_context(cafile=ca_file) if ca_file else None

@@ -3,8 +3,9 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Self, TypeVar
 
@@ -52,6 +53,7 @@ _LOOKUP_THREADS = 8
 _CONDITIONS = ("If-None-Match", "If-Modified-Since")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Http:
     """Asks for one URL at a time, follows nothing, remembers nothing but connections and addresses.
 
@@ -64,38 +66,27 @@ class Http:
     To be used in `async with`, by any number of tasks.
     """
 
-    def __init__(
-        self,
-        *,
-        user_agent: str,
-        allow_private: bool = False,
-        max_body_bytes: int = 10 * 1024 * 1024,
-        connections: int = 16,
-        lookup: guard.Lookup = guard.look_up,
-        trust: ssl.SSLContext | None = None,
-        proxy: Proxy | None = None,
-    ) -> None:
-        self.user_agent = user_agent
-        self.allow_private = allow_private
-        self.max_body_bytes = max_body_bytes
-        self.connections = connections
-        self._lookup = lookup
-        self._trust = trust
-        self._proxy = proxy
-        self._session: aiohttp.ClientSession | None = None
+    user_agent: str
+    allow_private: bool = False
+    max_body_bytes: int = 10 * 1024 * 1024
+    connections: int = 16
+    lookup: guard.Lookup = guard.look_up
+    trust: ssl.SSLContext | None = None
+    proxy: Proxy | None = None
+    _session: aiohttp.ClientSession | None = field(default=None, init=False)
 
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="lookup")
-        self._resolver = guard.Resolver(self._threads, self._lookup)
+        self._resolver = guard.Resolver(self._threads, self.lookup)
         connector = Connector(
-            proxy=self._proxy,
+            proxy=self.proxy,
             may_ask=self._why_not,
             limit=self.connections,
             resolver=self._resolver,
             ttl_dns_cache=round(DNS_TTL.total_seconds()),
             keepalive_timeout=IDLE.total_seconds(),
             socket_factory=self._open_socket,
-            ssl=self._trust or True,
+            ssl=self.trust or True,
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -170,7 +161,8 @@ class Http:
         host = host_of(authority)
         try:
             async with asyncio.timeout(deadline.total_seconds()):
-                found = (host,) if _is_literal(authority) else await self._resolver.addresses(host)
+                is_literal = guard.refusal(host, allow_private=True) != guard.NOT_AN_ADDRESS
+                found = (host,) if is_literal else await self._resolver.addresses(host)
         except TimeoutError:
             return unreached(Reason.DEADLINE, f"{host} was not resolved within {deadline.total_seconds():g} s", trip)
         except OSError as error:
@@ -187,23 +179,55 @@ class Http:
     async def _ask(
         self, url: Url, method: Method, headers: dict[str, str], trip: Trip, *, bounds: Bounds, access: Access
     ) -> Answer:
+        first, form = bounds.first_bytes, list(access.form) if method == "POST" else None
+        response, body = await self._exchange(method, url, headers, trip, access=access, form=form, first=first)
+        if response.status == 304:
+            return not_modified(response, trip, was_asked=not headers.keys().isdisjoint(_CONDITIONS))
+        if isinstance(body, Unreached):
+            return body
+        return fetched(response, url, body if first is None else body[:first], trip)
+
+    async def _relay(self, request: Relay, trip: Trip, access: Access) -> Relayed | Unreached:
+        # Where a jar is kept of the domain, the browser has none of it.
+        headers = {name: value for name, value in request.headers if access.cookies is None or name != "cookie"}
+        response, body = await self._exchange(request.method, request.url, headers, trip, access=access)
+        if isinstance(body, Unreached):
+            return body
+        return Relayed(
+            status=response.status if 200 <= response.status <= 599 else 500,
+            headers=tuple(response.headers.items()),
+            body=body,
+            received_bytes=trip.received,
+        )
+
+    async def _exchange(
+        self,
+        method: str,
+        url: Url,
+        headers: dict[str, str],
+        trip: Trip,
+        *,
+        access: Access,
+        form: Sequence[tuple[str, str]] | None = None,
+        first: int | None = None,
+    ) -> tuple[aiohttp.ClientResponse, bytes | Unreached]:
+        """Send a request; return the response, and its body as decoded, or why that cannot be had.
+
+        first: how many bytes of the body are wanted; None for all.
+        """
         assert self._session is not None
-        first = bounds.first_bytes
+        shown = _with_access(headers, url, access)
         response = await self._session.request(
-            method,
-            URL(url, encoded=True),
-            headers=_with_access(headers, url, access),
-            data=list(access.form) if method == "POST" else None,
-            allow_redirects=False,
+            method, URL(url, encoded=True), headers=shown, data=form, allow_redirects=False
         )
         try:
             if access.cookies is not None:
                 access.cookies.take(url, response.headers.getall("Set-Cookie", ()))
             if response.status == 304:
-                return not_modified(response, trip, was_asked=not headers.keys().isdisjoint(_CONDITIONS))
+                return response, b""
             declared = response.content_length
             if method == "GET" and first is None and declared is not None and declared > self.max_body_bytes:
-                return unreached(Reason.TOO_LARGE, f"a body of {declared} bytes", trip)
+                return response, unreached(Reason.TOO_LARGE, f"a body of {declared} bytes", trip)
             body = await self._read(response, trip, first)
         finally:
             response.release()  # what was not read to its end is closed, not reused
@@ -214,35 +238,7 @@ class Http:
                 limit_bytes=self.max_body_bytes if first is None else first,
                 is_part=first is not None,
             )
-        if isinstance(body, Reason):
-            return unreached(body, BODY_DETAILS[body], trip)
-        return fetched(response, url, body if first is None else body[:first], trip)
-
-    async def _relay(self, request: Relay, trip: Trip, access: Access) -> Relayed | Unreached:
-        assert self._session is not None
-        # Where a jar is kept of the domain, the browser has none of it.
-        headers = {name: value for name, value in request.headers if access.cookies is None or name != "cookie"}
-        headers = _with_access(headers, request.url, access)
-        response = await self._session.request(
-            request.method, URL(request.url, encoded=True), headers=headers, allow_redirects=False
-        )
-        try:
-            if access.cookies is not None:
-                access.cookies.take(request.url, response.headers.getall("Set-Cookie", ()))
-            body = await self._read(response, trip, None)
-        finally:
-            response.release()
-        if not isinstance(body, Reason):
-            form = response.headers.get("Content-Encoding", "")
-            body = encoding.decoded(body, form, limit_bytes=self.max_body_bytes)
-        if isinstance(body, Reason):
-            return unreached(body, BODY_DETAILS[body], trip)
-        return Relayed(
-            status=response.status if 200 <= response.status <= 599 else 500,
-            headers=tuple(response.headers.items()),
-            body=body,
-            received_bytes=trip.received,
-        )
+        return response, unreached(body, BODY_DETAILS[body], trip) if isinstance(body, Reason) else body
 
     async def _read(self, response: aiohttp.ClientResponse, trip: Trip, first: int | None) -> bytes | Reason:
         parts: list[bytes] = []
@@ -276,7 +272,9 @@ class Http:
 
 
 def _headers(validators: Validators, language: str) -> dict[str, str]:
-    return _conditions(validators) | ({"Accept-Language": language} if language else {})
+    said = dict(zip(_CONDITIONS, (validators.etag, validators.last_modified), strict=True))
+    conditions = {name: value for name, value in said.items() if value and can_be_sent(value)}
+    return conditions | ({"Accept-Language": language} if language else {})
 
 
 def _with_access(headers: dict[str, str], url: Url, access: Access) -> dict[str, str]:
@@ -287,12 +285,3 @@ def _with_access(headers: dict[str, str], url: Url, access: Access) -> dict[str,
         own = next((name for name in shown if name.lower() == "cookie"), "Cookie")
         shown[own] = "; ".join(filter(None, (shown.get(own), said)))
     return shown
-
-
-def _conditions(validators: Validators) -> dict[str, str]:
-    said = dict(zip(_CONDITIONS, (validators.etag, validators.last_modified), strict=True))
-    return {name: value for name, value in said.items() if value and can_be_sent(value)}
-
-
-def _is_literal(authority: Authority) -> bool:
-    return guard.refusal(host_of(authority), allow_private=True) != guard.NOT_AN_ADDRESS

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Self
@@ -30,6 +30,7 @@ class Posted:
     date: str | None = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WebhookClient:
     """Sends messages to one receiver after the other; follows no redirect. To be used in `async with`.
 
@@ -37,20 +38,21 @@ class WebhookClient:
     checked when a connection is made to it, whatever its name said before.
     """
 
-    def __init__(self, *, user_agent: str, allow_private: bool, lookup: guard.Lookup = guard.look_up) -> None:
-        self._user_agent, self._allow_private, self._lookup = user_agent, allow_private, lookup
-        self._session: aiohttp.ClientSession | None = None
+    user_agent: str
+    allow_private: bool
+    lookup: guard.Lookup = guard.look_up
+    _session: aiohttp.ClientSession | None = field(default=None, init=False)
 
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="lookup")
         connector = aiohttp.TCPConnector(
-            resolver=guard.Resolver(self._threads, self._lookup),
+            resolver=guard.Resolver(self._threads, self.lookup),
             keepalive_timeout=IDLE.total_seconds(),
-            socket_factory=partial(guard.open_socket, allow_private=self._allow_private),
+            socket_factory=partial(guard.open_socket, allow_private=self.allow_private),
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": self._user_agent},
+            headers={"User-Agent": self.user_agent},
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # the caller's deadline is the only one
         )

@@ -19,18 +19,8 @@ from typing import TYPE_CHECKING, Any
 from crawler.core.http import Url
 from crawler.core.page import Document
 from crawler.errors import BadInput, PluginBroken
-from crawler.plugins.points import (
-    MOST_SCORE,
-    POINTS,
-    NotUsable,
-    PluginGroup,
-    accepted_by,
-    document_by,
-    media_type_of,
-    media_types_of,
-    score_by,
-    wait_by,
-)
+from crawler.plugins import points
+from crawler.plugins.points import NotUsable, PluginGroup
 
 if TYPE_CHECKING:  # it takes numpy along, which a process that parses does not need
     from crawler.core.freshness import Defaults, Looked
@@ -39,20 +29,6 @@ log = logging.getLogger("recrawl.plugins")
 
 SETTING = "RECRAWL_PLUGINS"
 OWN_POLICIES = frozenset({"price", "similarity", "fixed"})
-
-
-@dataclass(frozen=True, slots=True)
-class PluginEntry:
-    """A plugin that an installed package offers. target: the module and the object in it."""
-
-    name: str
-    point: PluginGroup
-    package: str
-    target: str
-    entry: EntryPoint = field(repr=False, compare=False)
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.point}, {self.target} of {self.package})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +53,7 @@ class PluginReader:
         """Document of the body. NotUsable, naming the plugin, whatever the plugin raised; but MemoryError."""
         plugin = reader_named(self.name)
         try:
-            return document_by(plugin, body, url=url, content_type=content_type)
+            return points.document_by(plugin, body, url=url, content_type=content_type)
         except MemoryError:
             raise  # it may be read with more
         except NotUsable as error:
@@ -101,7 +77,7 @@ class Plugins:
 
     def reader_of(self, content_type: str) -> PluginReader | None:
         """Which plugin reads bodies with that Content-Type; None: recrawl does."""
-        return self.readers.get(media_type_of(content_type)) if self.readers else None
+        return self.readers.get(points.media_type_of(content_type)) if self.readers else None
 
 
 NO_PLUGINS = Plugins()
@@ -120,27 +96,25 @@ class _Careful:
             try:
                 answer = ask(plugin, url)
             except Exception as error:  # noqa: BLE001  a stranger's code may raise anything, and the crawl goes on
-                self._tell(name, url, error)
+                if name not in self._failed:
+                    self._failed.add(name)
+                    facts = {"plugin": name, "url": url, "error": _said(error), "further": "untold"}
+                    log.warning("plugin.failed", extra=facts)
             else:
                 yield answer
-
-    def _tell(self, name: str, url: Url, error: Exception) -> None:
-        if name not in self._failed:
-            self._failed.add(name)
-            log.warning("plugin.failed", extra={"plugin": name, "url": url, "error": _said(error), "further": "untold"})
 
 
 class _Scores(_Careful):
     def __call__(self, url: Url) -> float:
         product = 1.0
-        for score in self.asked(score_by, url):
+        for score in self.asked(points.score_by, url):
             product *= score
-        return min(product, MOST_SCORE)
+        return min(product, points.MOST_SCORE)
 
 
 class _Filters(_Careful):
     def __call__(self, url: Url) -> bool:
-        return all(self.asked(accepted_by, url))
+        return all(self.asked(points.accepted_by, url))
 
 
 class PluginPolicy(_Careful):
@@ -149,7 +123,7 @@ class PluginPolicy(_Careful):
     def after(self, look: "Looked") -> timedelta:
         from crawler.core.freshness import BY_PRICE
 
-        waits = self.asked(lambda plugin, _: wait_by(plugin, look), look.url)
+        waits = self.asked(lambda plugin, _: points.wait_by(plugin, look), look.url)
         return next(waits, None) or BY_PRICE.after(look)
 
     @property
@@ -165,13 +139,13 @@ def load(names: tuple[str, ...]) -> Plugins:
     """
     found: dict[PluginGroup, list[tuple[str, Any]]] = {point: [] for point in PluginGroup}
     readers: dict[str, PluginReader] = {}
-    for name, entry in _named(names):
-        if entry is None:
-            raise PluginBroken(_missing(name))
-        plugin = _usable(entry, readers)
-        found[entry.point].append((name, plugin))
-        if entry.point is PluginGroup.READER:
-            readers |= dict.fromkeys(media_types_of(plugin), PluginReader(name))
+    for each in _try_all(names):
+        if each.entry is None or each.problem:
+            raise PluginBroken(each.problem)
+        point = PluginGroup(each.entry.group)
+        found[point].append((each.name, each.plugin))
+        if point is PluginGroup.READER:
+            readers |= dict.fromkeys(points.media_types_of(each.plugin), PluginReader(each.name))
     scores, filters = found[PluginGroup.PAGE_SCORE], found[PluginGroup.URL_FILTER]
     revisits = {name: PluginPolicy([(name, plugin)]) for name, plugin in found[PluginGroup.REVISIT]}
     return Plugins(_Scores(scores) if scores else None, _Filters(filters) if filters else None, readers, revisits)
@@ -179,21 +153,9 @@ def load(names: tuple[str, ...]) -> Plugins:
 
 def survey(names: tuple[str, ...]) -> list[PluginStatus]:
     """All plugins that are installed or named, and what is wrong with those that are named. Imports no others."""
-    states = []
-    readers: dict[str, PluginReader] = {}
-    for name, entry in _named(names):
-        if entry is None:
-            states.append(PluginStatus(name, "", "", "", used=False, problem=_missing(name)))
-            continue
-        problem = ""
-        try:
-            plugin = _usable(entry, readers)
-            if entry.point is PluginGroup.READER:
-                readers |= dict.fromkeys(media_types_of(plugin), PluginReader(name))
-        except PluginBroken as error:
-            problem = str(error)
-        states.append(_status(entry, used=not problem, problem=problem))
-    return states + [_status(each, used=False, problem="") for each in installed() if each.name not in names]
+    named = [_status(each.name, each.entry, used=not each.problem, problem=each.problem) for each in _try_all(names)]
+    others = [each for each in installed() if each.name not in names]
+    return named + [_status(each.name, each, used=False, problem="") for each in others]
 
 
 def defaults_with(defaults: "Defaults", names: tuple[str, ...]) -> "Defaults":
@@ -221,38 +183,47 @@ def require_policy(revisit: str, names: tuple[str, ...]) -> None:
         raise BadInput(str(error)) from error
 
 
-def installed() -> list[PluginEntry]:
+def installed() -> list[EntryPoint]:
     """All plugins that installed packages offer, by name. Imports none of them."""
-    found = [
-        PluginEntry(
-            name=each.name,
-            point=point,
-            package=f"{each.dist.name} {each.dist.version}" if each.dist is not None else "an unknown package",
-            target=each.value,
-            entry=each,
-        )
-        for point in PluginGroup
-        for each in entry_points(group=point.value)
-    ]
-    return sorted(found, key=lambda each: (each.name, each.point, each.package))
+    found = [each for point in PluginGroup for each in entry_points(group=point.value)]
+    return sorted(found, key=lambda each: (each.name, each.group, _package_of(each)))
 
 
 @cache
 def reader_named(name: str) -> Any:
     """The reader of that name, loaded and not tried."""
-    (entry,) = (each for each in installed() if each.name == name and each.point is PluginGroup.READER)
+    (entry,) = (each for each in installed() if each.name == name and each.group == PluginGroup.READER)
     return _made(entry)
 
 
-def _named(names: Sequence[str]) -> Iterator[tuple[str, PluginEntry | None]]:
-    """Each plugin of these names; None for a name that no package offers."""
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A plugin that is named. entry: None where no package offers it.  problem: why it cannot be used, or empty."""
+
+    name: str
+    entry: EntryPoint | None
+    plugin: Any = None
+    problem: str = ""
+
+
+def _try_all(names: Sequence[str]) -> Iterator[_Tried]:
+    """Load and try each plugin of these names."""
+    readers: dict[str, str] = {}  # by media type
     known = installed() if names else []
     for name in dict.fromkeys(names):
         entries = [each for each in known if each.name == name]
         if not entries:
-            yield name, None
+            yield _Tried(name, None, problem=_missing(name))
         for entry in entries:
-            yield name, entry
+            twins = [each for each in entries if each.group == entry.group]
+            try:
+                plugin = _usable(entry, twins, readers)
+            except PluginBroken as error:
+                yield _Tried(name, entry, problem=str(error))
+                continue
+            if entry.group == PluginGroup.READER:
+                readers |= dict.fromkeys(points.media_types_of(plugin), name)
+            yield _Tried(name, entry, plugin)
 
 
 def _missing(name: str) -> str:
@@ -262,43 +233,47 @@ def _missing(name: str) -> str:
     )
 
 
-def _usable(entry: PluginEntry, readers: Mapping[str, PluginReader]) -> Any:
-    """The plugin, loaded and tried. readers: by media type, of the plugins before it.  Raises PluginBroken."""
-    twins = [each for each in installed() if (each.name, each.point) == (entry.name, entry.point)]
+def _usable(entry: EntryPoint, twins: Sequence[EntryPoint], readers: Mapping[str, str]) -> Any:
+    """The plugin, loaded and tried. readers: which plugin before it reads a media type.  Raises PluginBroken."""
     if len(twins) > 1:
-        raise PluginBroken(f"the plugin {entry.name} is offered twice: {' and '.join(map(str, twins))}")
+        raise PluginBroken(f"the plugin {entry.name} is offered twice: {' and '.join(map(_describe, twins))}")
     with redirect_stdout(sys.stderr):  # what a command prints there may be a JSON document
-        return _tried(entry, readers)
-
-
-def _tried(entry: PluginEntry, readers: Mapping[str, PluginReader]) -> Any:
-    try:
-        plugin = _made(entry)
-    except (Exception, SystemExit) as error:
-        raise PluginBroken(f"the plugin {entry} cannot be loaded: {_said(error)}") from error
-    try:
-        POINTS[entry.point].require_usable(plugin)
-        taken = (
-            [each for each in media_types_of(plugin) if each in readers] if entry.point is PluginGroup.READER else []
-        )
-    except NotUsable as error:
-        raise PluginBroken(f"the plugin {entry} {error}") from error
-    except (Exception, SystemExit) as error:
-        raise PluginBroken(f"the plugin {entry} fails at its first call: {_said(error)}") from error
-    if entry.point is PluginGroup.REVISIT and entry.name in OWN_POLICIES:
-        raise PluginBroken(f"the plugin {entry} has the name of one of recrawl's own policies")
-    if taken:
-        raise PluginBroken(f"the plugin {entry} reads {taken[0]}, which {readers[taken[0]].name} does, too")
+        try:
+            plugin = _made(entry)
+        except (Exception, SystemExit) as error:
+            raise PluginBroken(f"the plugin {_describe(entry)} cannot be loaded: {_said(error)}") from error
+        try:
+            points.POINTS[PluginGroup(entry.group)].require_usable(plugin)
+            read = points.media_types_of(plugin) if entry.group == PluginGroup.READER else ()
+        except NotUsable as error:
+            raise PluginBroken(f"the plugin {_describe(entry)} {error}") from error
+        except (Exception, SystemExit) as error:
+            raise PluginBroken(f"the plugin {_describe(entry)} fails at its first call: {_said(error)}") from error
+    if entry.group == PluginGroup.REVISIT and entry.name in OWN_POLICIES:
+        raise PluginBroken(f"the plugin {_describe(entry)} has the name of one of recrawl's own policies")
+    for each in read:
+        if each in readers:
+            raise PluginBroken(f"the plugin {_describe(entry)} reads {each}, which {readers[each]} does, too")
     return plugin
 
 
-def _made(entry: PluginEntry) -> Any:
-    found = entry.entry.load()
+def _made(entry: EntryPoint) -> Any:
+    found = entry.load()
     return found() if isinstance(found, type) else found
 
 
-def _status(entry: PluginEntry, *, used: bool, problem: str) -> PluginStatus:
-    return PluginStatus(entry.name, entry.point.value, entry.package, entry.target, used=used, problem=problem)
+def _package_of(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "an unknown package"
+
+
+def _describe(entry: EntryPoint) -> str:
+    return f"{entry.name} ({entry.group}, {entry.value} of {_package_of(entry)})"
+
+
+def _status(name: str, entry: EntryPoint | None, *, used: bool, problem: str) -> PluginStatus:
+    if entry is None:
+        return PluginStatus(name, "", "", "", used=used, problem=problem)
+    return PluginStatus(name, entry.group, _package_of(entry), entry.value, used=used, problem=problem)
 
 
 def _said(error: BaseException) -> str:

@@ -96,7 +96,7 @@ class ExtensionPoint:
     """
 
     method: str
-    try_out: Callable[[Any], None]
+    try_out: Callable[[Any], object]
 
     def require_usable(self, plugin: Any) -> None:
         """NotUsable unless the plugin has the method and its answer to a first call is of the right type."""
@@ -205,12 +205,8 @@ def _shown(value: object) -> str:
 
 
 POINTS: Mapping[PluginGroup, ExtensionPoint] = {
-    PluginGroup.PAGE_SCORE: ExtensionPoint("score(url)", lambda plugin: _ignore(score_by(plugin, PROBE_URL))),
-    PluginGroup.URL_FILTER: ExtensionPoint("accepts(url)", lambda plugin: _ignore(accepted_by(plugin, PROBE_URL))),
+    PluginGroup.PAGE_SCORE: ExtensionPoint("score(url)", lambda plugin: score_by(plugin, PROBE_URL)),
+    PluginGroup.URL_FILTER: ExtensionPoint("accepts(url)", lambda plugin: accepted_by(plugin, PROBE_URL)),
     PluginGroup.READER: ExtensionPoint("read(body, *, url, content_type)", _try_reader),
     PluginGroup.REVISIT: ExtensionPoint("after(look)", _try_revisit),
 }
-
-
-def _ignore(_answer: object) -> None:
-    """Any answer of the right type will do."""

@@ -1,7 +1,12 @@
-"""Processes that outlive the command that started them: started in a group of their own, found again, ended."""
+"""Processes that outlive the command that started them: started in a group of their own, noted, found again, ended.
 
+HOME/run holds who was started, HOME/logs what they said.
+"""
+
+import hashlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import threading
@@ -12,11 +17,18 @@ from pathlib import Path
 
 import psutil
 
-from crawler.runtime.machine import Process, process
-from crawler.runtime.private import OTHERS, close, write_private
+from crawler.runtime.machine import OTHERS, Process, close, ensure_secret, process, write_private
+
+Report = Callable[[str], None]
 
 TAG = "RECRAWL_STACK"  # in the environment of all that the stack starts, and so of all that this starts in turn
-POLL_SECONDS = 0.05
+STACK_TAG, SERVICE_TAG = "tag", "service-tag"  # files of HOME/run
+# What is noted of a home: the parts of its stack, pages that a user serves in a terminal, whom nobody else ends, and
+# the worker of a service.
+SERVER, WORKER, PAGES, OWN_PAGES, SERVICE_WORKER = "prefect-server", "worker", "pages", "own-pages", "service-worker"
+POLL_SECONDS = 0.2
+END_POLL_SECONDS = 0.05
+END_SECONDS = 30  # what the server and the worker get to end by themselves
 STILL_SECONDS = 30
 
 
@@ -25,29 +37,29 @@ class Child:
     """A process that was started here or by an earlier command, and the facts that were noted with it."""
 
     process: Process
-    facts: dict[str, str]
+    facts: Mapping[str, str]
+
+    @property
+    def port(self) -> int:
+        """The port at which it listens, for one that does."""
+        return int(self.facts["port"])
 
 
 def start(
-    command: Sequence[str],
-    *,
-    environment: Mapping[str, str],
-    folder: Path,
-    log: Path,
-    note: Path,
-    facts: dict[str, str],
+    home: Path, name: str, command: Sequence[str], *, environment: Mapping[str, str], facts: Mapping[str, str]
 ) -> Child:
     """Start a process that stays when this one ends, in a session of its own, and note who it is.
 
-    What it writes nobody else can read. The folders of log and note are there.
+    What it writes nobody else can read. The folders of logs and notes are there.
     """
+    log = log_of(home, name)
     log.touch(mode=0o600)
     close(log)
     with log.open("ab") as output:
         child = subprocess.Popen(
             command,
             env={**os.environ, **environment},
-            cwd=folder,  # not the user's: prefect would read settings from files that lie there
+            cwd=home,  # not the user's folder: prefect would read settings from files that lie there
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -56,30 +68,61 @@ def start(
         )
     # Should it end before this process does, somebody has to ask for its exit code, or it stays as a zombie.
     threading.Thread(target=child.wait, daemon=True).start()
-    started = process(child.pid) or Process(child.pid, "ended at once")
-    made = Child(started, facts)
-    write_note(note, made)
+    made = Child(process(child.pid) or Process(child.pid, "ended at once"), facts)
+    write_note(home, name, made)
     return made
 
 
-def write_note(note: Path, child: Child) -> None:
-    """Note who a process is. The folder of the note is there."""
+def note_of(home: Path, name: str) -> Path:
+    """Return the file that notes a process."""
+    return home / "run" / f"{name}.json"
+
+
+def log_of(home: Path, name: str) -> Path:
+    """Return the file with what a process says."""
+    return home / "logs" / f"{name}.log"
+
+
+def write_note(home: Path, name: str, child: Child) -> None:
+    """Note who a process is. The folder of notes is there."""
     content = {"pid": child.process.pid, "birth": child.process.birth, "facts": child.facts}
-    write_private(note, json.dumps(content))
+    write_private(note_of(home, name), json.dumps(content))
 
 
-def noted(note: Path) -> Child | None:
-    """The process that a note speaks of, if it is still running."""
+def noted(home: Path, name: str) -> Child | None:
+    """Return the process that a note speaks of, if it is still running."""
     try:
-        content = json.loads(note.read_text(encoding="utf-8"))
+        content = json.loads(note_of(home, name).read_text(encoding="utf-8"))
         found = Child(Process(content["pid"], content["birth"]), content["facts"])
     except (FileNotFoundError, ValueError, KeyError):  # a note that was being written when the machine went down
         return None
     return found if found.process.is_running() else None
 
 
+def forget(home: Path, name: str) -> None:
+    """Remove a note."""
+    note_of(home, name).unlink(missing_ok=True)
+
+
+def digest(text: str) -> str:
+    """Return a secret's name in a note."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def last_words(home: Path, name: str) -> str:
+    """Return the last line that a process wrote, for an error of one line."""
+    log = log_of(home, name)
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return f"{lines[-1] if lines else 'without a word'} (see {log})"
+
+
+def tag_of(home: Path, name: str = STACK_TAG) -> str:
+    """Return the name of this home's stack or service, for good: also the first part of who holds its leases."""
+    return ensure_secret(home / "run" / name, lambda: secrets.token_hex(8))
+
+
 def tagged(tag: str) -> list[Process]:
-    """All processes of this user that descend from what was started with this tag, orphans too."""
+    """Return all processes of this user that descend from what was started with this tag, orphans too."""
     found = []
     for candidate in psutil.process_iter():
         try:
@@ -92,7 +135,7 @@ def tagged(tag: str) -> list[Process]:
     return found
 
 
-def end(processes: Collection[Process], *, patience_seconds: float) -> None:
+def end(processes: Collection[Process], *, patience_seconds: float = END_SECONDS) -> None:
     """Ask processes to end, and end those that have not done so in time."""
     tell(processes, signal.SIGTERM)
     if not wait_for_end(processes, seconds=patience_seconds):
@@ -101,6 +144,7 @@ def end(processes: Collection[Process], *, patience_seconds: float) -> None:
 
 
 def tell(processes: Collection[Process], what: signal.Signals) -> None:
+    """Send a signal to those of the processes that are still running."""
     for each in processes:
         if each.is_running():
             try:
@@ -109,22 +153,20 @@ def tell(processes: Collection[Process], what: signal.Signals) -> None:
                 continue  # it ended in between
 
 
-def comes_about(
-    question: Callable[[], bool], *, of: Process, seconds: float, poll_seconds: float, still: Callable[[], None]
-) -> bool:
+def comes_about(question: Callable[[], bool], *, of: Child, what: str, seconds: float, report: Report) -> bool:
     """Whether something comes about that a process is to do: waits for it while that lives, at most so long.
 
-    still: called every half minute, so that nobody thinks that nothing happens.
+    what: the process, which is reported every half minute, so that nobody thinks that nothing happens.
     """
     began = said = time.monotonic()
     while not question():
         now = time.monotonic()
-        if not of.is_running() or now - began > seconds:
+        if not of.process.is_running() or now - began > seconds:
             return False
         if now - said > STILL_SECONDS:
-            still()
+            report(f"{what}: still starting")
             said = now
-        time.sleep(poll_seconds)
+        time.sleep(POLL_SECONDS)
     return True
 
 
@@ -134,5 +176,5 @@ def wait_for_end(processes: Collection[Process], *, seconds: float) -> bool:
     while any(each.is_running() for each in processes):
         if time.monotonic() > deadline:
             return False
-        time.sleep(POLL_SECONDS)
+        time.sleep(END_POLL_SECONDS)
     return True

@@ -1,11 +1,16 @@
 """The environment of everything that is Prefect here, in one place."""
 
+import os
+import sys
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from crawler.runtime.own_address import own_origins
+from crawler.runtime.children import TAG
+from crawler.runtime.keys.auth import own_origins
 
+POOL = "recrawl"
+WATCH_PATH = "/recrawl/run/"
 HEARTBEAT_SECONDS = 30  # the least that Prefect allows
 
 # Quiet: nothing is sent to anybody, nothing is advertised, nobody looks for updates, nothing asks.
@@ -60,11 +65,15 @@ class Api:
         """Where people look at it."""
         return self.url.removesuffix("/api")
 
+    def watch_url(self, run: str) -> str:
+        """Return the address of the way to a run, on a server of ours (own_address.py)."""
+        return f"{self.ui_url}{WATCH_PATH}{run}"
+
 
 def client_environment(home: Path, api: Api) -> dict[str, str]:
     """What has to be set before prefect is imported, in any process that talks to that server."""
     auth = {"PREFECT_API_AUTH_STRING": api.auth} if api.auth is not None else {}
-    return QUIET | CLIENT | auth | {"PREFECT_API_URL": api.url, "PREFECT_HOME": str(prefect_home(home))}
+    return QUIET | CLIENT | auth | {"PREFECT_API_URL": api.url, "PREFECT_HOME": str(home / "prefect")}
 
 
 def server_environment(home: Path, *, port: int, auth: str, database_url: str, keep_runs: timedelta) -> dict[str, str]:
@@ -80,15 +89,29 @@ def server_environment(home: Path, *, port: int, auth: str, database_url: str, k
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": database_url.replace("postgresql://", "postgresql+asyncpg://", 1),
         # Otherwise it writes the files of its user interface, which name the port, into the installed package.
-        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(prefect_home(home) / "ui"),
+        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "prefect" / "ui"),
     }
     return client_environment(home, Api(api_url_of(port), auth)) | SERVER | own
 
 
-def prefect_home(home: Path) -> Path:
-    """Where Prefect keeps its own things."""
-    return home / "prefect"
+def worker_environment(home: Path, api: Api, *, tag: str, database_url: str) -> dict[str, str]:
+    """Return what Prefect's worker and its runs are started with. tag: of what they descend from."""
+    return client_environment(home, api) | {
+        TAG: tag,
+        "RECRAWL_HOME": str(home),
+        "RECRAWL_DATABASE_URL": database_url,
+        "TMPDIR": str(home / "tmp"),  # Prefect keeps runs' files in a folder of one name for all users
+        # Runs are started as "python", which has to be this one.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+    }
+
+
+def worker_command(name: str) -> list[str]:
+    """Return the command of Prefect's worker."""
+    options = ["--name", name, "--pool", POOL, "--type", "process", "--install-policy", "never"]
+    return [sys.executable, "-m", "prefect", "worker", "start", *options]
 
 
 def api_url_of(port: int) -> str:
+    """Return where programs ask our own server."""
     return f"http://127.0.0.1:{port}/api"

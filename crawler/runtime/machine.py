@@ -1,4 +1,4 @@
-"""What the local stack asks of the machine: locks between processes, free ports, and who a process id really is."""
+"""What the local stack asks of the machine: processes, locks, free ports, and files that nobody else can look into."""
 
 import contextlib
 import fcntl
@@ -14,6 +14,8 @@ import psutil
 
 from crawler.errors import StackFailed
 
+OURS = frozenset({"logs", "postgres", "prefect", "report", "run", "search", "tmp"})  # all that stands in RECRAWL_HOME
+OTHERS = 0o077  # what group and others may do, in a file's mode
 PORTS = range(20_000, 32_000)  # below what systems hand out to clients, so no outgoing connection ever sits on one
 
 
@@ -36,7 +38,7 @@ def process(pid: int) -> Process | None:
 
 
 def birth(pid: int) -> str | None:
-    """When a process began, as a text that no other process with this id ever has; None where there is none."""
+    """Return when a process began, as a text that no other process with this id ever has; None where there is none."""
     try:
         found = psutil.Process(pid)
         if found.status() == psutil.STATUS_ZOMBIE:
@@ -47,11 +49,11 @@ def birth(pid: int) -> str | None:
         ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         return None
-    return f"{boot_id()}/{ticks}"
+    return f"{_boot_id()}/{ticks}"
 
 
 @cache
-def boot_id() -> str:
+def _boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
@@ -62,10 +64,8 @@ def held(lock: Path, *, shared: bool = False, waiting: Callable[[], None] | None
     shared: any number may hold it so, but nobody the other way.  waiting: called once if it has to be waited for.
     """
     how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-    with open_lock(lock) as file:
-        try:
-            fcntl.flock(file, how | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with _open_lock(lock) as file:
+        if not _lock(file, how):
             if waiting is not None:
                 waiting()
             fcntl.flock(file, how)
@@ -75,28 +75,33 @@ def held(lock: Path, *, shared: bool = False, waiting: Callable[[], None] | None
 @contextlib.contextmanager
 def held_if_free(lock: Path) -> Iterator[bool]:
     """Hold a lock if nobody else does; whether it is held."""
-    with open_lock(lock) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+    with _open_lock(lock) as file:
+        yield _lock(file, fcntl.LOCK_EX)
 
 
 @contextlib.contextmanager
-def open_lock(lock: Path) -> Iterator[int]:
+def _open_lock(lock: Path) -> Iterator[int]:
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StackFailed(
-            f"{lock.parent} cannot be used ({error.strerror}): set RECRAWL_HOME to a folder of yours"
-        ) from error
+        raise _not_usable(lock.parent, error) from error
     try:
         yield file
     finally:
         os.close(file)
+
+
+def _lock(file: int, how: int) -> bool:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _not_usable(folder: Path, error: OSError) -> StackFailed:
+    return StackFailed(f"{folder} cannot be used ({error.strerror}): set RECRAWL_HOME to a folder of yours")
 
 
 def free_port(key: str, *, taken: tuple[int, ...] = ()) -> int:
@@ -118,3 +123,75 @@ def port_is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def remember_port(file: Path, *, usual: int, key: str) -> int:
+    """Return the port of last time, else the usual one, else any that is free, and record it: bookmarks go on."""
+    last = recorded_port(file, usual=usual)
+    port = last if port_is_free(last) else free_port(key)
+    write_private(file, str(port))
+    return port
+
+
+def recorded_port(file: Path, *, usual: int) -> int:
+    """Return the port of last time, else the usual one."""
+    return int(file.read_text(encoding="ascii")) if file.exists() else usual
+
+
+def private_folder(home: Path, name: str) -> Path:
+    """HOME/NAME, made where it is not there, and closed to others. name: of `OURS`.
+
+    HOME, too, is closed, unless the user keeps other things in it. Raises StackFailed where it is another user's.
+    """
+    folder = home / name
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, exist_ok=True)
+        if os.geteuid() == home.stat().st_uid and {each.name for each in home.iterdir()} <= OURS:
+            close(home)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if os.geteuid() != folder.stat().st_uid:
+            raise StackFailed(f"{folder} belongs to another user: set RECRAWL_HOME to a folder of yours")
+        close(folder)
+    except OSError as error:
+        raise _not_usable(folder, error) from error
+    return folder
+
+
+def close(path: Path) -> None:
+    """Take from everybody but the owner what they may do with it."""
+    mode = path.stat().st_mode & 0o7777
+    if mode & OTHERS:
+        path.chmod(mode & ~OTHERS)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that its owner alone can read; who reads meanwhile finds the old one, or the new one whole."""
+    making = path.with_name(f".{path.name}.new")
+    making.unlink(missing_ok=True)
+    making.touch(mode=0o600, exist_ok=False)
+    making.write_text(text, encoding="utf-8")
+    making.replace(path)
+
+
+def ensure_secret(file: Path, make: Callable[[], str]) -> str:
+    """Return the text of a file in HOME/run that its owner alone can read; made the first time."""
+    known = read_secret(file)
+    if known:
+        return known
+    private_folder(file.parents[1], "run")
+    write_private(file, made := make())
+    return made
+
+
+def read_secret(file: Path) -> str:
+    """Return the text of a file; empty where there is none."""
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return ""
+
+
+def search_file(home: Path) -> Path:
+    """Return the file of the full-text index, which may not be there yet; its folder is made, for its owner alone."""
+    return private_folder(home, "search") / "pages.sqlite"

@@ -1,80 +1,90 @@
 """Who may ask the Prefect server at all: pages of its own, and programs that mean it, by its own address.
 
 A page of any site could otherwise have the user's browser ask it, under a name that leads to this machine.
+
+Here is also the way to a run, for who has logged in at Prefect's own pages and for who has not. Prefect's page of a run
+shows an error to whoever has not told it the auth string yet, and its login asks everybody anew. Only a page of the
+same origin can know which is right: the browser keeps the string there, and sends it nowhere else.
 """
 
-import hmac
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from base64 import b64encode
+from hashlib import sha256
+from uuid import UUID
 
-from crawler.runtime.watch import HEADERS, PAGE, is_watch_path
+from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+from crawler.runtime.environment import WATCH_PATH
+from crawler.runtime.keys.auth import LONGEST_NONCE, PROOF_PATH, own_hosts, own_origins, proof_of
 
-NAMES = ("127.0.0.1", "localhost")
-HTTP_PORT = 80
-PROOF_PATH = "/recrawl/proof"
-LONGEST_NONCE = 64
 POLICY_VIOLATION = 1008  # RFC 6455; before a connection is accepted, it becomes a 403
 
+# The string stays in the browser's storage: it is in no address, no log and no history. An old one counts as none.
+SCRIPT = """
+const there = "/runs/flow-run/" + location.pathname.split("/").pop();
+const login = "/login?redirect=" + encodeURIComponent(there);
+const word = localStorage.getItem("prefect-password");
+fetch("/api/admin/version", {headers: word ? {Authorization: "Basic " + word} : {}, cache: "no-store"})
+  .then(answer => location.replace(answer.status === 401 ? login : there), () => location.replace(there));
+"""
+PAGE = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>A run · recrawl</title></head>
+<body><p>Prefect shows this run; its pages need JavaScript. <code>recrawl ui</code> tells the word that it asks for.</p>
+<script>{SCRIPT}</script></body></html>
+"""
+POLICY = (
+    f"default-src 'none'; script-src 'sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}'; "
+    "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
 
-def own_hosts(port: int) -> tuple[str, ...]:
-    """By which names the server may be called in a request's Host."""
-    return tuple(name if port == HTTP_PORT else f"{name}:{port}" for name in NAMES)
 
-
-def own_origins(port: int) -> tuple[str, ...]:
-    """Whose pages may ask: those that the server itself has served."""
-    return tuple(f"http://{host}" for host in own_hosts(port))
-
-
-def proof_of(auth: str, *, port: int, nonce: str) -> str:
-    """What only a server that knows the auth string can say. port: its own, so that none can pass on another's."""
-    return hmac.digest(auth.encode(), f"{port}/{nonce}".encode(), "sha256").hex()
-
-
-def own_address_only(app: App, *, port: int, auth: str) -> App:
+def own_address_only(app: ASGIApp, *, port: int, auth: str) -> ASGIApp:
     """The application behind a check of Host and Origin; who asks is given the proof that it knows the auth string.
 
-    The way to a run (watch.py) is shown to anybody: it holds nothing.
+    The way to a run is shown to anybody: it holds nothing.
     """
     hosts = {host.encode() for host in own_hosts(port)}
     origins = {origin.encode() for origin in own_origins(port)}
 
-    async def checked(scope: Message, receive: Receive, send: Send) -> None:
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in {"http", "websocket"}:
             await app(scope, receive, send)
-        elif [value.lower() for value in values(scope, b"host")] not in [[host] for host in hosts]:
-            await refuse(scope, send, f"this is {own_origins(port)[0]}")
-        elif not set(values(scope, b"origin")) <= origins:
-            await refuse(scope, send, "only its own pages may ask")
+        elif [value.lower() for value in _values(scope, b"host")] not in [[host] for host in hosts]:
+            await _refuse(scope, receive, send, f"this is {own_origins(port)[0]}")
+        elif not set(_values(scope, b"origin")) <= origins:
+            await _refuse(scope, receive, send, "only its own pages may ask")
         elif scope["type"] == "http" and scope["path"].startswith(f"{PROOF_PATH}/"):
             nonce = scope["path"].removeprefix(f"{PROOF_PATH}/")[:LONGEST_NONCE]
-            await answer(send, 200, proof_of(auth, port=port, nonce=nonce))
+            await PlainTextResponse(proof_of(auth, port=port, nonce=nonce))(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "GET" and is_watch_path(scope["path"]):
-            await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
-            await send({"type": "http.response.body", "body": PAGE.encode()})
+            await HTMLResponse(PAGE, headers=HEADERS)(scope, receive, send)
         else:
             await app(scope, receive, send)
 
     return checked
 
 
-def values(scope: Message, name: bytes) -> list[bytes]:
+def _values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for key, value in scope["headers"] if key == name]
 
 
-async def refuse(scope: Message, send: Send, why: str) -> None:
+async def _refuse(scope: Scope, receive: Receive, send: Send, why: str) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": why})
     else:
-        await answer(send, 403, why)
+        await PlainTextResponse(why, 403)(scope, receive, send)
 
 
-async def answer(send: Send, status: int, text: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text.encode()})
+def is_watch_path(path: str) -> bool:
+    """Whether that is the way to a run, and to nothing else."""
+    given = path.removeprefix(WATCH_PATH)
+    try:
+        return path.startswith(WATCH_PATH) and str(UUID(given)) == given
+    except ValueError:
+        return False

@@ -8,8 +8,7 @@ import psutil
 
 from crawler.core.http import Reference, SecretSource
 from crawler.errors import BadInput, StackFailed
-from crawler.runtime.children import noted
-from crawler.runtime.parts import worker_note
+from crawler.runtime.children import WORKER, noted
 from crawler.runtime.stack import is_without_worker, server_in_use
 from crawler.secret_files import SUFFIX, variable
 from crawler.settings import Settings
@@ -27,7 +26,7 @@ def lacking_in_worker(settings: Settings, reference: Reference) -> str:
     """
     if reference.source is not SecretSource.ENV:
         return ""
-    worker, name = noted(worker_note(settings.home.resolve())), reference.name
+    worker, name = noted(settings.home.resolve(), WORKER), reference.name
     if worker is None:
         return "" if is_without_worker(settings) else f"workers elsewhere need {name}, or {name}{SUFFIX}, too"
     again = f"recrawl down, then recrawl up where {name} is set"
@@ -49,7 +48,7 @@ def why_missing(settings: Settings, reference: Reference) -> str:
         is_here = secret_of_variable(reference) is not None
     except BadInput as error:  # its file cannot be read
         return str(error)
-    has_worker = noted(worker_note(settings.home.resolve())) is not None  # whose variables count
+    has_worker = noted(settings.home.resolve(), WORKER) is not None  # whose variables count
     if is_here or has_worker or reference.source is not SecretSource.ENV:
         return lacking_in_worker(settings, reference)
     name = reference.name
@@ -64,14 +63,10 @@ def secret_of_variable(reference: Reference) -> str | None:
 async def _secret(settings: Settings, reference: Reference) -> str | None:
     if reference.source is SecretSource.ENV:
         return secret_of_variable(reference)
-    return await _block(reference.name, settings)
-
-
-async def _block(name: str, settings: Settings) -> str | None:
     try:
         api = server_in_use(settings)
     except StackFailed:
         return None
     from crawler.runtime.prefect.api import secret_block  # takes a second, and few domains name a block
 
-    return await secret_block(api, name)
+    return await secret_block(api, reference.name)

@@ -1,51 +1,37 @@
-"""The local stack: up starts what is missing of it, down stops exactly what up started, status shows it.
+"""The local stack as it is found: its database, its Prefect server, and what of it runs.
 
-HOME/run holds who was started, HOME/logs what they said. All that descends from the stack carries its tag in the
-environment, so that nothing is forgotten, whoever was killed in between.
+`up` starts what is missing of it, `down` stops exactly what `up` started (up.py). All that descends from the stack
+carries its tag in the environment, so that nothing is forgotten, whoever was killed in between.
 """
 
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawler.errors import BadInput, StackFailed
-from crawler.runtime.children import noted
-from crawler.runtime.down import down
-from crawler.runtime.environment import Api
-from crawler.runtime.own_address import own_origins
-from crawler.runtime.pages import pages_entrance, serving_pages
-from crawler.runtime.parts import (
-    CRAWL_DATABASE,
-    Stack,
-    answers,
-    api_of_worker,
-    external_api,
-    is_own_api,
-    own_api,
-    port_of,
-    server_note,
-    was_set_up,
-    worker_note,
-)
+from crawler.runtime.children import SERVER, STACK_TAG, WORKER, Child, digest, noted
+from crawler.runtime.environment import Api, api_url_of
+from crawler.runtime.keys.auth import ANSWER_SECONDS, known_auth, own_origins, proves_itself
+from crawler.runtime.machine import Process
+from crawler.runtime.pages import serving_pages
 from crawler.runtime.postgres.cluster import borrowed_postgres, kept_major, running_postgres
-from crawler.runtime.up import up
 from crawler.settings import Settings
 from crawler.store.database import Schema, prepare, schema_of
 
-__all__ = [
-    "Stack",
-    "StackPart",
-    "crawl_database",
-    "down",
-    "known_database",
-    "pages_in_use",
-    "require_database",
-    "running_stack",
-    "server_in_use",
-    "status",
-    "up",
-]
+CRAWL_DATABASE = "crawl"
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A running stack. server: None where the Prefect server is somebody else's."""
+
+    home: Path
+    database_url: str = field(repr=False)
+    api: Api
+    server: Process | None
+    worker: Process
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +75,20 @@ def require_database(settings: Settings) -> None:
         )
 
 
+def known_database(settings: Settings) -> str | None:
+    """Return where the crawl's database is; None while the embedded Postgres is not running."""
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value()
+    cluster = running_postgres(settings.home)
+    return cluster.url(CRAWL_DATABASE) if cluster is not None else None
+
+
 def running_stack(settings: Settings) -> Stack | None:
     """The stack of these settings, if all its parts are running."""
     home = settings.home.resolve()
-    worker = noted(worker_note(home))
-    server = noted(server_note(home))
-    url = known_database(settings, home)
-    if worker is None or url is None:
-        return None
-    api = api_of_worker(home, settings)
-    if api is None:
+    worker, server, url = noted(home, WORKER), noted(home, SERVER), known_database(settings)
+    api = api_of_worker(home, settings) if url is not None else None
+    if worker is None or url is None or api is None:
         return None
     own = server.process if server is not None and is_own_api(server, api.url) else None
     return Stack(home, url, api, own, worker.process)
@@ -106,10 +96,9 @@ def running_stack(settings: Settings) -> Stack | None:
 
 def server_in_use(settings: Settings) -> Api:
     """The Prefect server of these settings, and how to get in. StackFailed where none answers."""
-    server = noted(server_note(settings.home.resolve()))
-    api = external_api(settings, server)
-    if api is None and server is not None:
-        api = own_api(settings.home.resolve(), server)
+    home = settings.home.resolve()
+    server = noted(home, SERVER)
+    api = external_api(settings, server) or (own_api(home, server) if server is not None else None)
     if api is None:
         raise StackFailed("no Prefect server is running: recrawl up")
     if not answers(server, api):
@@ -120,7 +109,7 @@ def server_in_use(settings: Settings) -> Api:
 def status(settings: Settings) -> list[StackPart]:
     """What runs, part by part."""
     home = settings.home.resolve()
-    server, worker, cluster = noted(server_note(home)), noted(worker_note(home)), running_postgres(home)
+    server, worker, cluster = noted(home, SERVER), noted(home, WORKER), running_postgres(home)
     parts = []
     if settings.database_url is None or cluster is not None:
         where = (
@@ -139,7 +128,7 @@ def status(settings: Settings) -> list[StackPart]:
         parts.append(StackPart("Prefect server", is_running=False, detail=""))
     parts.append(StackPart("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))
     pages = serving_pages(home)
-    where = f"{own_origins(port_of(pages))[0]}, process {pages.process.pid}" if pages else ""
+    where = f"{own_origins(pages.port)[0]}, process {pages.process.pid}" if pages else ""
     parts.append(StackPart("Pages", pages is not None, where))
     return parts
 
@@ -150,16 +139,55 @@ def is_without_worker(settings: Settings) -> bool:
     Of a database of one's own nothing is known but what a stack here does: elsewhere others may crawl into it.
     """
     home = settings.home.resolve()
-    return (settings.database_url is None or was_set_up(home)) and noted(worker_note(home)) is None
+    was_set_up = (home / "run" / STACK_TAG).exists()
+    return (settings.database_url is None or was_set_up) and noted(home, WORKER) is None
 
 
-def pages_in_use(settings: Settings) -> str | None:
-    """An address that lets into the pages beside the stack once; None where nothing serves them."""
-    return pages_entrance(settings.home.resolve())
+def is_own_api(server: Child | None, api_url: str) -> bool:
+    """Whether that is the server which this stack has started."""
+    return server is not None and api_url == api_url_of(server.port)
 
 
-def known_database(settings: Settings, home: Path) -> str | None:
-    if settings.database_url is not None:
-        return settings.database_url.get_secret_value()
-    cluster = running_postgres(home)
-    return cluster.url(CRAWL_DATABASE) if cluster is not None else None
+def own_api(home: Path, server: Child) -> Api:
+    """Return the server that this stack has started, and how to get in."""
+    return Api(api_url_of(server.port), known_auth(home))
+
+
+def api_of_worker(home: Path, settings: Settings) -> Api | None:
+    """The server that the worker of `home` works for; None where there is no worker, or the server does not answer."""
+    worker, server = noted(home, WORKER), noted(home, SERVER)
+    if worker is None:
+        return None
+    url, own_auth = worker.facts["api_url"], known_auth(home)
+    if server is not None and is_own_api(server, url):
+        api = own_api(home, server)
+    elif own_auth is not None and worker.facts.get("auth") == digest(own_auth):
+        return None  # our own is dead, and whoever answers at its address is somebody else
+    else:
+        api = named_api(settings, url)
+    return api if answers(server, api) else None
+
+
+def external_api(settings: Settings, server: Child | None) -> Api | None:
+    """The server that PREFECT_API_URL names, unless that is our own: people set it to use Prefect's own command."""
+    named = settings.prefect_api_url
+    if named is None or is_own_api(server, named.rstrip("/")):
+        return None
+    return named_api(settings, named)
+
+
+def named_api(settings: Settings, url: str) -> Api:
+    """Return a server that the user has named, with what it asks for."""
+    auth = settings.prefect_api_auth_string
+    return Api(url.rstrip("/"), auth.get_secret_value() if auth is not None else None)
+
+
+def answers(server: Child | None, api: Api) -> bool:
+    """Whether a Prefect server answers there; where it has to be our own, whether that does, and not another."""
+    if server is not None and is_own_api(server, api.url) and api.auth is not None:
+        return proves_itself(server.port, api.auth)
+    try:
+        with urllib.request.urlopen(f"{api.url}/health", timeout=ANSWER_SECONDS) as response:  # noqa: S310  http, by our own setting
+            return bool(response.status == 200)
+    except (OSError, ValueError):
+        return False

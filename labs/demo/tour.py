@@ -12,7 +12,8 @@ from crawler.core.http import Authority
 from crawler.errors import StackFailed
 from crawler.runtime.machine import port_is_free
 from crawler.runtime.prefect.runs import finish_run, start_run
-from crawler.runtime.stack import Stack, down, running_stack, up
+from crawler.runtime.stack import Stack, running_stack
+from crawler.runtime.up import down, up
 from crawler.server import write_pages
 from crawler.settings import Settings
 from crawler.store import domains
@@ -86,7 +87,7 @@ def show_around(
                     days=days,
                     progress=progress,
                 )
-                outcome = await outcome_of(db, domain, site, month, runs=tuple(runs), ui_url=stack.ui_url)
+                outcome = await outcome_of(db, domain, site, month, runs=tuple(runs), ui_url=stack.api.ui_url)
                 written = await write_pages(db, [domain], settings.home.resolve() / FOLDER, at=month.until)
                 return replace(outcome, index=str(written.index))
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from crawler.runtime.children import end, start
-from crawler.runtime.parts import worker_note
-from crawler.runtime.private import private_folder
+from crawler.runtime.children import WORKER, end, start
+from crawler.runtime.machine import private_folder
 from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.patience import PATIENCE_S
 
@@ -283,9 +282,9 @@ def test_a_command_is_run_in_its_own_home_and_another_says_so_with_the_next_step
 def test_what_the_worker_of_a_running_stack_does_not_know_is_said_at_once(
     recrawl: Recrawl, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    private_folder(tmp_path, "run")
-    note, log = worker_note(tmp_path), tmp_path / "worker.log"
-    worker = start(["sleep", "600"], environment={}, folder=tmp_path, log=log, note=note, facts={})
+    for name in ("logs", "run"):
+        private_folder(tmp_path, name)
+    worker = start(tmp_path, WORKER, ["sleep", "600"], environment={}, facts={})
     try:
         monkeypatch.setenv("HOOK_OF_TEST", hook.url)  # as after `recrawl up`, in this shell
         monkeypatch.setenv("KEY_OF_TEST", "whsec_YSBrZXkgb2YgdGhpcyBzaGVsbA==")

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from crawler.cli.running.sql_output import csv_cell
-from crawler.runtime.postgres.psql import psql_program, without_password
+from crawler.runtime.postgres.client import program, without_password
 from tests.commands import Answer, Recrawl, Site, command
 from tests.databases import execute
 
@@ -236,4 +236,4 @@ def test_a_password_stands_in_no_argument(url: str, open_url: str, password: str
 
 
 def test_there_is_a_psql() -> None:
-    assert psql_program().name == "psql"
+    assert program("psql").name == "psql"

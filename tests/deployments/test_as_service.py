@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crawler.runtime.postgres.psql import without_password
+from crawler.runtime.postgres.client import without_password
 from tests.commands import RECRAWL, environ
 
 SYSTEMD = Path(__file__).parents[2] / "deployments" / "systemd"

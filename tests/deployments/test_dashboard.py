@@ -24,14 +24,16 @@ from prometheus_client.core import Metric
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.runtime.machine import free_port, process
-from crawler.runtime.metrics.domains import MOST_DOMAINS, domain_families
-from crawler.runtime.metrics.families import crawl_families
-from crawler.runtime.metrics.folder import ensure_metrics_folder, totals, write_counts
-from crawler.runtime.metrics.processes import process_families
-from crawler.runtime.metrics.server import serving
-from crawler.runtime.metrics.stored import StoredGauges
-from crawler.runtime.metrics.subscriptions import MOST_SUBSCRIPTIONS, subscription_families
-from crawler.runtime.metrics.tally import Tally
+from crawler.runtime.metrics.counted import Tally, ensure_metrics_folder, totals, write_counts
+from crawler.runtime.metrics.families import (
+    MOST_DOMAINS,
+    MOST_SUBSCRIPTIONS,
+    crawl_families,
+    domain_families,
+    process_families,
+    subscription_families,
+)
+from crawler.runtime.metrics.served import StoredGauges, serving
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database, open_database
 from crawler.store.report import EventKind

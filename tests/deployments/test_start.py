@@ -15,8 +15,8 @@ import psycopg
 import pytest
 import yaml
 
+from crawler.runtime.postgres.client import program as program_named
 from crawler.runtime.postgres.cluster import Cluster, ensure_postgres
-from crawler.runtime.postgres.psql import psql_program
 from tests.commands import command
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
@@ -63,7 +63,7 @@ def of_postgres(program: str, *, port: int, file: Path, **others: str) -> None:
     environment = {"PGHOST": "127.0.0.1", "PGPORT": str(port), "PGPASSWORD": PASSWORD}
     with file.open("ab+") as dump:
         dump.seek(0)
-        command_line = [str(psql_program().with_name(program)), *words]
+        command_line = [str(program_named("psql").with_name(program)), *words]
         subprocess.run(
             command_line, env=environment, stdin=dump, stdout=None if file.stat().st_size else dump, check=True
         )
@@ -74,7 +74,7 @@ def test_the_services_are_no_superusers_and_need_not_be(cluster: Cluster, tmp_pa
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     (tmp_path / "start.sql").write_text(OF_COMPOSE.replace(next(iter(SECRETS)), str(tmp_path / "password")))
     admin = ["--dbname", cluster.url("postgres"), "--set", "ON_ERROR_STOP=1", "--no-psqlrc"]
-    subprocess.run([psql_program(), *admin, "--file", tmp_path / "start.sql"], check=True, capture_output=True)
+    subprocess.run([program_named("psql"), *admin, "--file", tmp_path / "start.sql"], check=True, capture_output=True)
 
     url = f"postgresql://recrawl:{quote(PASSWORD)}@127.0.0.1:{cluster.port}/crawl"
 

@@ -20,9 +20,9 @@ from pydantic import SecretStr
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, key_of
-from crawler.runtime.children import tagged
-from crawler.runtime.parts import stack_tag
-from crawler.runtime.stack import Stack, down, up
+from crawler.runtime.children import tag_of, tagged
+from crawler.runtime.stack import Stack
+from crawler.runtime.up import down, up
 from crawler.settings import Settings
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database, open_database
@@ -401,12 +401,12 @@ def test_after_a_kill_9_of_everything_the_domain_is_free_at_once(stack: Stack, d
     site.slow(2)
     run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
     until(lambda: holder(stack, domain) is not None)
-    for process in tagged(stack_tag(stack.home)):
+    for process in tagged(tag_of(stack.home)):
         os.kill(process.pid, signal.SIGKILL)
     assert holder(stack, domain) is not None
     site.slow(0)
     settings = Settings(home=stack.home, database_url=None, PREFECT_API_URL=None)
-    assert up(settings, report=print).api_url == stack.api_url
+    assert up(settings, report=print).api.url == stack.api.url
     assert run_state(stack.api, run) == "Crashed"
     assert holder(stack, domain) is None
     completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
@@ -448,7 +448,7 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     page.on("request", lambda request: asked.add(request.url.split("/")[2]))
 
     assert stack.api.auth is not None
-    page.goto(stack.ui_url)
+    page.goto(stack.api.ui_url)
     page.get_by_placeholder("admin:pass").fill(stack.api.auth)
     page.get_by_role("button", name="Login").click()
     page.locator('a[href="/deployments"]').first.click()
@@ -477,4 +477,4 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     page.get_by_role("cell", name="Pages looked at").wait_for()
     page.screenshot(path=tmp_path / "artifact.png")
     assert {"Not modified", "First seen", "Bytes received"} <= set(page.locator("td").all_inner_texts())
-    assert asked == {stack.ui_url.removeprefix("http://")}  # nobody else is told what is looked at
+    assert asked == {stack.api.ui_url.removeprefix("http://")}  # nobody else is told what is looked at

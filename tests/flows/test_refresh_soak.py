@@ -13,7 +13,8 @@ import pytest
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
-from crawler.runtime.stack import Stack, down, up
+from crawler.runtime.stack import Stack
+from crawler.runtime.up import down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database

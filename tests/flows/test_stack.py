@@ -26,16 +26,15 @@ from pydantic import SecretStr
 
 from crawler.errors import StackFailed
 from crawler.runtime import machine
-from crawler.runtime.children import noted, tagged
+from crawler.runtime.children import PAGES, SERVER, note_of, noted, tag_of, tagged
 from crawler.runtime.environment import Api
-from crawler.runtime.keys.auth import known_auth, proves_itself
+from crawler.runtime.keys.auth import known_auth, own_origins, proves_itself
 from crawler.runtime.keys.entrance import ensure_key
-from crawler.runtime.machine import free_port, port_is_free
-from crawler.runtime.own_address import own_origins
-from crawler.runtime.parts import pages_note, port_of, server_note, stack_tag
+from crawler.runtime.machine import free_port, port_is_free, write_private
+from crawler.runtime.pages import pages_entrance
 from crawler.runtime.postgres.cluster import running_postgres
-from crawler.runtime.private import write_private
-from crawler.runtime.stack import Stack, crawl_database, down, pages_in_use, running_stack, server_in_use, status, up
+from crawler.runtime.stack import Stack, crawl_database, running_stack, server_in_use, status
+from crawler.runtime.up import down, up
 from crawler.settings import Settings
 from tests.flows.stage import (
     ENDED,
@@ -65,7 +64,7 @@ def home() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     down(settings_of(folder), report=print)
-    assert tagged(stack_tag(folder)) == []
+    assert tagged(tag_of(folder)) == []
     assert running_postgres(folder) is None
     shutil.rmtree(folder)
 
@@ -108,7 +107,7 @@ def test_the_user_interface_is_there_and_advertises_nothing(stack: Stack) -> Non
     settings = ask(stack.api, "/admin/settings")
     assert settings["server"]["analytics_enabled"] is False
     assert settings["server"]["ui"]["show_promotional_content"] is False
-    assert ask(Api(stack.ui_url), "/ui-settings")["api_url"] == stack.api_url
+    assert ask(Api(stack.api.ui_url), "/ui-settings")["api_url"] == stack.api.url
 
 
 def target_of(stack: Stack, canary: Path) -> dict[str, Any]:
@@ -116,18 +115,18 @@ def target_of(stack: Stack, canary: Path) -> dict[str, Any]:
     until(lambda: len(listening(stack.worker.pid)) >= WORKER_PORTS)
     cluster = running_postgres(stack.home)
     assert cluster is not None
-    pids = [process.pid for process in tagged(stack_tag(stack.home))]
+    pids = [process.pid for process in tagged(tag_of(stack.home))]
     pids += [cluster.pid, *(child.pid for child in psutil.Process(cluster.pid).children())]
     kept = [str(path) + "/" * path.is_dir() for path in (stack.home, *stack.home.rglob("*"))]
     shared = set().union(*map(shared_memory, pids))
     deployment = ask(stack.api, "/deployments/name/hold/hold")
     (run, *_) = ask(stack.api, "/flow_runs/filter", {})
-    pages = noted(pages_note(stack.home))
+    pages = noted(stack.home, PAGES)
     assert pages is not None
     return {
-        "port": int(stack.ui_url.rpartition(":")[2]),
+        "port": int(stack.api.ui_url.rpartition(":")[2]),
         "postgres_port": cluster.port,
-        "pages_port": port_of(pages),
+        "pages_port": pages.port,
         "worker_ports": sorted(listening(stack.worker.pid)),
         "home": str(stack.home),
         "files": kept + sorted(shared),
@@ -222,9 +221,9 @@ def test_one_command_shows_the_way_in_and_the_others_do_not(stack: Stack) -> Non
 
     shown = json.loads(recrawl("ui", "--json"))
     assert Api(shown["api"], shown["auth"]) == stack.api
-    assert shown["ui"] == stack.ui_url
+    assert shown["ui"] == stack.api.ui_url
     said = recrawl("ui")
-    assert stack.ui_url in said
+    assert stack.api.ui_url in said
     assert shown["auth"] in said
     for arguments in (("status",), ("status", "--json"), ("ui", "--help")):
         assert shown["auth"] not in recrawl(*arguments)
@@ -236,7 +235,7 @@ def test_one_command_shows_the_way_in_and_the_others_do_not(stack: Stack) -> Non
 
 
 def test_who_knows_the_string_gets_in_only_by_the_servers_own_address(stack: Stack) -> None:
-    port = int(stack.ui_url.rpartition(":")[2])
+    port = int(stack.api.ui_url.rpartition(":")[2])
     for origin in own_origins(port):
         assert ask(stack.api, "/flows/filter", {}, origin=origin, host=origin.removeprefix("http://"))
     for headers in ({"host": f"evil.example:{port}"}, {"host": "127.0.0.1"}, {"origin": f"http://evil.example:{port}"}):
@@ -261,9 +260,9 @@ def test_what_an_earlier_version_has_left_open_is_closed_by_the_next_up(stack: S
     open_pool["variables"]["properties"]["command"] = {"type": "string", "default": f"touch {tmp_path / 'canary'}"}
     change(stack.api, "/work_pools/recrawl", {"base_job_template": open_pool})
     home = stack.home
-    note = json.loads(server_note(home).read_text())
+    note = json.loads(note_of(home, SERVER).read_text())
     del note["facts"]["auth"]  # a server that asks for nothing
-    server_note(home).write_text(json.dumps(note))
+    note_of(home, SERVER).write_text(json.dumps(note))
     (home / "run" / "auth").unlink()
     for path in (home, *home.iterdir(), home / "logs" / "worker.log"):
         path.chmod(0o755)
@@ -286,11 +285,11 @@ def test_what_an_earlier_version_has_left_open_is_closed_by_the_next_up(stack: S
 def test_a_string_that_may_have_been_told_to_whoever_took_a_dead_servers_port_is_of_no_use(stack: Stack) -> None:
     assert stack.server is not None
     assert stack.api.auth is not None
-    others = [process.pid for process in tagged(stack_tag(stack.home)) if process != stack.server]
+    others = [process.pid for process in tagged(tag_of(stack.home)) if process != stack.server]
     for pid in others:
         os.kill(pid, signal.SIGSTOP)  # Prefect's own worker would go on asking
     os.kill(stack.server.pid, signal.SIGKILL)
-    port = int(stack.ui_url.rpartition(":")[2])
+    port = int(stack.api.ui_url.rpartition(":")[2])
     until(lambda: port_is_free(port))
     with impostor(port) as told:
         assert running_stack(settings_of(stack.home)) is None
@@ -302,10 +301,10 @@ def test_a_string_that_may_have_been_told_to_whoever_took_a_dead_servers_port_is
         token = b64encode(stack.api.auth.encode())
         assert [request for request in told if token in request] == []
         moved = again(stack)
-        assert moved.api_url != stack.api_url
+        assert moved.api.url != stack.api.url
         assert moved.api.auth != stack.api.auth
         with pytest.raises(HTTPError, match="401"):
-            ask(Api(moved.api_url, stack.api.auth), "/flows/filter", {})
+            ask(Api(moved.api.url, stack.api.auth), "/flows/filter", {})
 
 
 @contextmanager
@@ -347,7 +346,7 @@ def test_a_cancelled_run_releases_what_it_holds(stack: Stack, tmp_path: Path) ->
 def test_after_the_worker_and_its_runs_were_killed_the_run_counts_as_crashed(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
     until(lambda: task_states(stack.api, run) == ["Running"])
-    for process in tagged(stack_tag(stack.home)):
+    for process in tagged(tag_of(stack.home)):
         if process != stack.server:
             os.kill(process.pid, signal.SIGKILL)
     restarted = again(stack)
@@ -361,8 +360,8 @@ def test_a_run_whose_worker_was_killed_does_not_live_on(stack: Stack, tmp_path: 
     run = hold_on(stack, tmp_path)
     os.kill(stack.worker.pid, signal.SIGKILL)
     restarted = again(stack)
-    pages = noted(pages_note(stack.home))
-    assert {process.pid for process in tagged(stack_tag(stack.home))} <= {
+    pages = noted(stack.home, PAGES)
+    assert {process.pid for process in tagged(tag_of(stack.home))} <= {
         restarted.worker.pid,
         *([pages.process.pid] if pages else []),
         *([restarted.server.pid] if restarted.server else []),
@@ -385,14 +384,14 @@ def test_a_run_survives_the_death_of_postgres_and_of_the_server(stack: Stack, tm
     os.kill(stack.server.pid, signal.SIGKILL)
     restarted = again(stack)
     assert restarted.worker == stack.worker
-    assert restarted.api_url == stack.api_url
+    assert restarted.api.url == stack.api.url
     assert run_state(stack.api, run) == "Running"
     cancel_run(stack.api, run)
     assert (tmp_path / "released").exists()
 
 
 def test_the_pages_run_beside_the_stack_and_their_address_lets_in_once(stack: Stack) -> None:
-    address = pages_in_use(settings_of(stack.home))
+    address = pages_entrance(stack.home)
     assert address is not None
     key = ensure_key(stack.home)
     assert key not in address
@@ -406,31 +405,31 @@ def test_the_pages_run_beside_the_stack_and_their_address_lets_in_once(stack: St
         urlopen(address, timeout=PATIENCE_S)
     assert used.value.code == 403
 
-    server = noted(pages_note(stack.home))
+    server = noted(stack.home, PAGES)
     assert server is not None
     os.kill(server.process.pid, signal.SIGKILL)
     until(lambda: not server.process.is_running())
-    assert pages_in_use(settings_of(stack.home)) is None
+    assert pages_entrance(stack.home) is None
     port = int(server.facts["port"])
     other = subprocess.Popen(["sleep", "600"])
     found = machine.process(other.pid)
     assert found is not None
     note = {"pid": found.pid, "birth": found.birth, "facts": server.facts}
     with impostor(port) as told:
-        write_private(pages_note(stack.home), json.dumps(note))
-        assert pages_in_use(settings_of(stack.home)) is None, "who has taken its port is told no code"
+        write_private(note_of(stack.home, PAGES), json.dumps(note))
+        assert pages_entrance(stack.home) is None, "who has taken its port is told no code"
         assert not any(b"code=" in request for request in told)
     other.kill()
     other.wait()
     again(stack)
-    assert pages_in_use(settings_of(stack.home)) is not None
+    assert pages_entrance(stack.home) is not None
 
 
 def test_down_ends_runs_properly_and_leaves_nothing(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
     assert down(settings_of(stack.home), report=print)
     assert (tmp_path / "released").exists()
-    assert tagged(stack_tag(stack.home)) == []
+    assert tagged(tag_of(stack.home)) == []
     assert running_postgres(stack.home) is None
     assert not any(part.is_running for part in status(settings_of(stack.home)))
     assert not down(settings_of(stack.home), report=print)
@@ -440,20 +439,21 @@ def test_down_ends_runs_properly_and_leaves_nothing(stack: Stack, tmp_path: Path
 def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
     down(settings_of(home), report=print)
     command = (
-        "import sys, pathlib; from crawler.settings import Settings; from crawler.runtime.stack import up\n"
-        "up(Settings(home=pathlib.Path(sys.argv[1])), report=lambda line: print(line, flush=True))"
+        "import sys, pathlib; from crawler.settings import Settings; from crawler.runtime.up import up\n"
+        "settings = Settings(home=pathlib.Path(sys.argv[1]), database_url=None, PREFECT_API_URL=None)\n"
+        "up(settings, report=lambda line: print(line, flush=True))"
     )
     starting = subprocess.Popen([sys.executable, "-c", command, home], stdout=subprocess.PIPE, text=True)
     assert starting.stdout is not None
     for line in starting.stdout:
         if "Prefect server" in line:
             starting.kill()
-    starting.wait()
+    assert starting.wait() == -signal.SIGKILL
     stack = up(settings_of(home), report=print, deployments=STAGE)
     assert all(part.is_running for part in status(settings_of(home)))
-    others = {process.pid for process in tagged(stack_tag(home))} - {stack.worker.pid}
+    others = {process.pid for process in tagged(tag_of(home))} - {stack.worker.pid}
     assert stack.server is not None
-    pages = noted(pages_note(home))
+    pages = noted(home, PAGES)
     assert pages is not None
     assert others - children_of(stack.worker.pid) == {stack.server.pid, pages.process.pid}
 
@@ -471,16 +471,16 @@ def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_nam
         assert running_postgres(home) is None  # what had been started for it is stopped again
         lines: list[str] = []
         stack = up(settings_of(home), report=lines.append, deployments=STAGE)
-        assert not stack.api_url.startswith(f"http://127.0.0.1:{port}/")
+        assert not stack.api.url.startswith(f"http://127.0.0.1:{port}/")
         assert any(f"Port {port} is taken" in line for line in lines)
 
 
 @pytest.mark.soak
 def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_other_for_their_own() -> None:
     command = (
-        "import sys, pathlib; from crawler.settings import Settings; from crawler.runtime.stack import down, up\n"
+        "import sys, pathlib; from crawler.settings import Settings; from crawler.runtime.up import down, up\n"
         "settings = Settings(home=pathlib.Path(sys.argv[1]), database_url=None, PREFECT_API_URL=None)\n"
-        "print('UP', up(settings, report=print).api_url, flush=True); input(); down(settings, report=print)"
+        "print('UP', up(settings, report=print).api.url, flush=True); input(); down(settings, report=print)"
     )
     port = free_port("two stacks")
     homes = [Path(tempfile.mkdtemp(prefix="recrawl-stack-twin-")) for _ in range(2)]
@@ -512,7 +512,7 @@ def test_a_server_of_somebody_else_is_used_and_left_alone(stack: Stack, tmp_path
     guest_home = Path(tempfile.mkdtemp(prefix="recrawl-stack-guest-"))
     guest_home.chmod(0o755)
     assert stack.api.auth is not None
-    known = {"prefect_api_url": stack.api_url, "prefect_api_auth_string": SecretStr(stack.api.auth)}
+    known = {"prefect_api_url": stack.api.url, "prefect_api_auth_string": SecretStr(stack.api.auth)}
     guest = settings_of(guest_home).model_copy(update=known)
     theirs = hold_on(stack, tmp_path)
     started = up(guest, report=print, deployments=STAGE)

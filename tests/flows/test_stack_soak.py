@@ -19,10 +19,10 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
-from crawler.runtime.children import tagged
-from crawler.runtime.parts import stack_tag
+from crawler.runtime.children import tag_of, tagged
 from crawler.runtime.postgres.cluster import running_postgres
-from crawler.runtime.stack import Stack, down, up
+from crawler.runtime.stack import Stack
+from crawler.runtime.up import down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database, open_database
@@ -72,7 +72,7 @@ def victims(stack: Stack) -> dict[str, list[int]]:
         "runs": runs,
         "a reader": runs[-1:],
         "postgres and worker": [postgres.pid, stack.worker.pid],
-        "all": [each.pid for each in tagged(stack_tag(stack.home))],
+        "all": [each.pid for each in tagged(tag_of(stack.home))],
     }
 
 

@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, TextContent
 from crawler.errors import CrawlerError
 from crawler.export import SqliteIndex
 from crawler.mcp.server import Tools
-from crawler.runtime.search_index import search_file
+from crawler.runtime.machine import search_file
 from crawler.store.database import open_database
 from tests.commands import RECRAWL, environ, forget
 from tests.engine.crawls import command, register

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from crawler.core.http import parse_reference
-from crawler.runtime.children import end, start
-from crawler.runtime.parts import worker_note
-from crawler.runtime.private import private_folder
+from crawler.runtime.children import WORKER, end, start
+from crawler.runtime.machine import private_folder
 from crawler.runtime.secrets import lacking_in_worker, secrets_of
 from crawler.settings import Settings
 from crawler.store import subscriptions
@@ -92,15 +91,9 @@ async def test_a_secret_file_that_cannot_be_read_holds_up_no_other_subscription(
 @pytest.fixture
 def worker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]:
     """The settings of a home whose worker is a process that was started with the variables of the test."""
-    private_folder(tmp_path, "run")
-    child = start(
-        ["sleep", "600"],
-        environment=request.param,
-        folder=tmp_path,
-        log=tmp_path / "log",
-        note=worker_note(tmp_path),
-        facts={},
-    )
+    for name in ("logs", "run"):
+        private_folder(tmp_path, name)
+    child = start(tmp_path, WORKER, ["sleep", "600"], environment=request.param, facts={})
     yield Settings(home=tmp_path)
     end([child.process], patience_seconds=10)
 

@@ -19,12 +19,9 @@ import pytest
 
 from crawler.errors import StackFailed
 from crawler.runtime.machine import process
-from crawler.runtime.postgres.account import Account, make_account
+from crawler.runtime.postgres.account import make_account
 from crawler.runtime.postgres.binaries import choose, for_everybody, installed
 from crawler.runtime.postgres.cluster import Cluster, ensure_postgres, running_postgres
-from crawler.runtime.postgres.server import options, programs_of, try_to_start
-
-NOBODY = 65534
 
 
 @pytest.fixture
@@ -228,42 +225,6 @@ def test_run_by_root_its_account_is_its_own_and_no_other_services(home: Path) ->
 
 def owners(folder: Path) -> set[int]:
     return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as somebody else")
-def test_data_that_nobody_had_is_handed_over_whether_it_runs_or_not(home: Path) -> None:
-    cluster = ensure_postgres(home)
-    ask(cluster, "CREATE TABLE kept AS SELECT 42 AS answer")
-    own = psutil.Process(cluster.pid).uids().real
-    data = home / "postgres" / str(cluster.binaries.major) / "data"
-    secret = home / "a file of root's"
-    secret.touch(mode=0o600)
-    for is_running in (False, True):
-        ensure_postgres(home).stop()
-        for path in (data, *data.rglob("*"), data.parent / "server.log"):
-            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
-        (data / "lure").unlink(missing_ok=True)
-        (data / "lure").symlink_to(secret)  # as whoever was nobody could have made it
-        os.chown(data / "lure", NOBODY, NOBODY, follow_symlinks=False)
-        if is_running:
-            run_as_nobody(home, cluster)
-
-        again = ensure_postgres(home)
-        assert psutil.Process(again.pid).uids().real == own
-        assert again.url("postgres") == cluster.url("postgres")
-        assert ask(again, "SELECT answer FROM kept") == [(42,)]
-        assert owners(data) == {own}
-        assert secret.stat().st_uid == 0
-
-
-def run_as_nobody(home: Path, cluster: Cluster) -> None:
-    """Start it as earlier versions did."""
-    nobody = Account(pwd.getpwuid(NOBODY))
-    with programs_of(cluster.binaries, home, nobody) as programs:
-        said = try_to_start(programs, {**options(durable=True), "port": str(cluster.port)})
-    started = running_postgres(home)
-    assert started is not None, said
-    assert psutil.Process(started.pid).uids().real == NOBODY
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has an account made for it")

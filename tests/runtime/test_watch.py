@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from crawler.runtime.own_address import own_address_only
-from crawler.runtime.watch import is_watch_path, watch_path
+from crawler.runtime.environment import WATCH_PATH
+from crawler.runtime.own_address import is_watch_path, own_address_only
 
 RUN = UUID("61ce57a0-f05d-476d-ada3-f8302f34427b")
 AUTH = "recrawl:mill-secret"
@@ -41,7 +41,7 @@ def asked(path: str, *, method: str = "GET", host: str = "127.0.0.1:4200") -> tu
 
 
 def test_the_way_to_a_run_holds_no_secret_and_runs_one_script_of_ours() -> None:
-    status, headers, body = asked(watch_path(RUN))
+    status, headers, body = asked(f"{WATCH_PATH}{RUN}")
     assert status == 200
     assert "mill-secret" not in body + str(headers)
     (script,) = re.findall(r"<script>(.*?)</script>", body, re.DOTALL)
@@ -71,5 +71,5 @@ def test_no_other_address_is_taken_for_a_run(path: str) -> None:
 
 
 def test_only_who_means_this_server_is_shown_the_way() -> None:
-    assert asked(watch_path(RUN), host="evil.example")[0] == 403
-    assert asked(watch_path(RUN), method="POST")[0] == 299
+    assert asked(f"{WATCH_PATH}{RUN}", host="evil.example")[0] == 403
+    assert asked(f"{WATCH_PATH}{RUN}", method="POST")[0] == 299

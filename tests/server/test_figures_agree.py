@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from crawler.runtime.metrics.domains import MOST_DOMAINS, domain_families
+from crawler.runtime.metrics.families import MOST_DOMAINS, domain_families
 from crawler.store import report
 from crawler.store.database import open_database
 from tests.commands import Answer, Recrawl, Site

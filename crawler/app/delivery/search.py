@@ -6,7 +6,7 @@ from pathlib import Path
 from crawler.app.delivery.exports import open_index
 from crawler.core.domain import Domain
 from crawler.export import SearchHit, is_searchable, require_words, search
-from crawler.runtime.search_index import search_file
+from crawler.runtime.machine import search_file
 from crawler.store.database import Database
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from crawler.engine import child_environment
-from crawler.runtime.search_index import search_file
+from crawler.runtime.machine import search_file
 
 log = logging.getLogger("recrawl.api")
 

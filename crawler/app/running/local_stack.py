@@ -8,14 +8,13 @@ from typing import NoReturn
 from crawler.app.database import run_with_database
 from crawler.app.status import waiting_lines
 from crawler.plugins import load
-from crawler.runtime import stack
 from crawler.runtime.environment import Api
-from crawler.runtime.pages import pages_origin
-from crawler.runtime.service import deploy as service_deploy
+from crawler.runtime.pages import pages_entrance, pages_origin
 from crawler.runtime.service import health, worker
 from crawler.runtime.service import prefect as service_prefect
 from crawler.runtime.service.health import HealthCheck
-from crawler.runtime.stack import Stack, StackPart
+from crawler.runtime.stack import Stack, StackPart, known_database, server_in_use, status
+from crawler.runtime.up import down, up
 from crawler.settings import Settings
 
 Report = Callable[[str], None]  # is told what is going on, for people who wait
@@ -37,17 +36,17 @@ class StackStatus:
 def start_stack(settings: Settings, *, report: Report) -> tuple[Stack, str | None]:
     """Start what is missing of the stack; return it, and a link to the web UI that opens once."""
     load(settings.plugins)  # every run would fail where one cannot be used
-    return stack.up(settings, report=report), stack.pages_in_use(settings)
+    return up(settings, report=report), web_ui_link(settings)
 
 
 def stop_stack(settings: Settings, *, report: Report) -> bool:
     """Stop what `start_stack` started; return whether there was anything."""
-    return stack.down(settings, report=report)
+    return down(settings, report=report)
 
 
 def web_ui_link(settings: Settings) -> str | None:
     """Return a link to the web UI that opens once; None where nothing serves it."""
-    return stack.pages_in_use(settings)
+    return pages_entrance(settings.home.resolve())
 
 
 def web_ui_origin(settings: Settings) -> str | None:
@@ -57,13 +56,13 @@ def web_ui_origin(settings: Settings) -> str | None:
 
 def prefect_server(settings: Settings) -> Api:
     """Return the Prefect server in use, and how to get in. Raises StackFailed where none answers."""
-    return stack.server_in_use(settings)
+    return server_in_use(settings)
 
 
 def stack_status(settings: Settings) -> StackStatus:
     """Return what runs. Domains are asked only where the database runs; it is not started for that."""
-    parts, waiting = stack.status(settings), []
-    if stack.known_database(settings, settings.home.resolve()) is not None:
+    parts, waiting = status(settings), []
+    if known_database(settings) is not None:
         now = datetime.now(UTC)
         waiting = run_with_database(lambda db: waiting_lines(db, settings, at=now), settings, connections=2)
     return StackStatus(parts, waiting)
@@ -76,7 +75,7 @@ def deploy(settings: Settings, *, may_upgrade: bool, patience: timedelta, report
     Raises StackFailed where one of them stays silent.
     """
     seconds = patience.total_seconds()
-    return service_deploy.deploy(settings, may_upgrade=may_upgrade, patience_seconds=seconds, report=report)
+    return service_prefect.deploy(settings, may_upgrade=may_upgrade, patience_seconds=seconds, report=report)
 
 
 def serve_prefect(settings: Settings, *, host: str, port: int, address: str | None, report: Report) -> NoReturn:

@@ -12,7 +12,7 @@ from crawler.plugins import load, survey
 from crawler.plugins.loaded import PluginStatus
 from crawler.prune import Pruned
 from crawler.prune import prune as prune_domains
-from crawler.runtime.postgres import backup
+from crawler.runtime.postgres import client
 from crawler.runtime.stack import crawl_database, require_database
 from crawler.settings import Settings
 from crawler.store import database, domains, report, retention
@@ -79,7 +79,7 @@ def dump_database(settings: Settings, file: Path) -> int:
     """Write the database into one compressed file; return its size in bytes. Raises BadInput where none was made."""
     require_database(settings)
     with crawl_database(settings) as url:
-        return backup.dump(url, file)
+        return client.dump(url, file)
 
 
 def restore_database(settings: Settings, file: Path) -> int:
@@ -93,7 +93,7 @@ def restore_database(settings: Settings, file: Path) -> int:
             await domains.expire_leases(db, holder_prefix="")
             return await report.count_domains(db)
 
-    with backup.restored(settings, file) as url:
+    with client.restored(settings, file) as url:
         return asyncio.run(free(url))
 
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from crawler.engine import ParserPool, give_back, settle_memory
 from crawler.plugins import load
 from crawler.runtime.children import TAG
+from crawler.runtime.keys.auth import LONGEST_NONCE, NAMES, PROOF_PATH, proof_of
 from crawler.runtime.keys.entrance import ENTERING, ENTRANCE, Signer, ensure_key, entrance
 from crawler.runtime.keys.feeds import FEED
-from crawler.runtime.own_address import LONGEST_NONCE, NAMES, PROOF_PATH, proof_of
 from crawler.runtime.pages import USUAL_PORT, noted_as_serving
 from crawler.settings import Settings
 from crawler.store.database import Database
@@ -50,5 +50,6 @@ def serve_metrics(settings: Settings, db: Database) -> Iterator[None]:
         return
     from crawler.runtime.metrics.served import pages_metrics  # noqa: PLC0415  3 MB, which few need
 
-    with pages_metrics(settings, db, settings.home.resolve(), stack=os.environ.get(TAG)):
+    host, port = settings.metrics_host, settings.metrics_port
+    with pages_metrics(host, port, db, settings.home.resolve(), stack=os.environ.get(TAG)):
         yield

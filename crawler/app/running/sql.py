@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from crawler.export import shown_value
-from crawler.runtime.postgres.psql import run_psql
+from crawler.runtime.postgres.client import run_psql
 from crawler.runtime.stack import crawl_database, known_database
 from crawler.settings import Settings
 from crawler.store import report
@@ -14,7 +14,7 @@ from crawler.store.report import Answered, ReaderRole
 
 def find_database_url(settings: Settings) -> str | None:
     """Return where the database is, with its password; None while the embedded Postgres is not running."""
-    return known_database(settings, settings.home.resolve())
+    return known_database(settings)
 
 
 def open_shell(settings: Settings, *, may_write: bool) -> int:

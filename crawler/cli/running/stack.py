@@ -18,11 +18,11 @@ def up(as_json: Json = False) -> None:
 
     running, pages = start_stack(settings(), report=remark)
     if as_json:
-        print_json({"ui": running.ui_url, "api": running.api_url, "home": str(running.home), "pages": pages})
+        print_json({"ui": running.api.ui_url, "api": running.api.url, "home": str(running.home), "pages": pages})
     else:
         if pages is not None:
             say(f"Web UI, opens once: {pages}")
-        say(f"Prefect: {running.ui_url}")
+        say(f"Prefect: {running.api.ui_url}")
         if running.api.auth is not None:
             say("Prefect asks for a word: recrawl ui shows it")
 

@@ -28,19 +28,9 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from crawler.core.http import Url, normalise
 from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
-from crawler.fetch.browser.find import BrowserMissing
-from crawler.fetch.browser.launch import DriverLost, Sandbox, best_sandbox, driver_running, launch
-from crawler.fetch.browser.messages import AnswerRequest
-from crawler.fetch.browser.process import (
-    bind_memory,
-    child_above,
-    is_renderer,
-    kill_tree,
-    memory_of,
-    tree_memory,
-    tree_of,
-)
-from crawler.fetch.browser.proxy import LOGIN_URL, USERNAME, LoopbackProxy
+from crawler.fetch.browser import process
+from crawler.fetch.browser.launch import BEST_SANDBOX, BrowserMissing, DriverLost, Sandbox, driver_running, launch
+from crawler.fetch.browser.proxy import LOGIN_URL, USERNAME, AnswerRequest, LoopbackProxy
 
 T = TypeVar("T")
 
@@ -70,6 +60,10 @@ STARTS = 2  # a browser or driver that ends while it starts is started once more
 VIEWPORT = (1280, 900)
 MAX_CHALLENGES = 10  # each can add a password to the 20 that Chromium remembers, of which the proxy's is one
 MOST_URLS = 500  # that scripts name outside of the document
+_SCRIPTS = {
+    name: files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8")
+    for name in ("prepare", "read_dom", "scroll", "settle")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +124,7 @@ class Browser:
         self._running: _Running | None = None  # the one in which tabs are opened
         self._all: list[_Running] = []  # with those that have tabs left
         self._starting = asyncio.Lock()
-        self._turns = asyncio.Semaphore(limits.tabs)
+        self.turns = asyncio.Semaphore(limits.tabs)  # of the few renders at a time
         self._is_warned = False  # that there is no sandbox
 
     async def __aenter__(self) -> Self:
@@ -151,12 +145,6 @@ class Browser:
             finally:
                 await tab.close()
 
-    @property
-    def pids(self) -> frozenset[int]:
-        """The browser's processes."""
-        running = self._running
-        return frozenset(tree_of(running.pid)) if running is not None and running.pid is not None else frozenset()
-
     async def running(self) -> _Running:
         """The browser, started if there is none. Raises BrowserMissing where it does not start."""
         async with self._starting:
@@ -171,15 +159,12 @@ class Browser:
             assert self._running is not None
             return self._running
 
-    def turn(self) -> asyncio.Semaphore:
-        """One of the few renders at a time; to be used in `async with`."""
-        return self._turns
-
     async def rendered(self, running: _Running) -> None:
         """Count a render, and let another browser take the place of one that has had enough."""
         running.renders += 1
         is_large = (
-            running.pid is not None and tree_memory(tree_of(running.pid)) > REPLACE_SHARE * self.limits.tree_bytes
+            running.pid is not None
+            and process.tree_memory(process.tree_of(running.pid)) > REPLACE_SHARE * self.limits.tree_bytes
         )
         if is_large or running.renders >= self.limits.most_renders:
             running.is_stale = True
@@ -194,7 +179,7 @@ class Browser:
         """End a browser that may not answer any more. Its other tabs lose their pages, which are tried once more."""
         running.is_stale = True
         if running.pid is not None:
-            kill_tree(running.pid)
+            process.kill_tree(running.pid)
 
     async def _start(self) -> _Running:
         for attempt in range(1, STARTS + 1):
@@ -209,10 +194,10 @@ class Browser:
                         raise BrowserMissing(f"{self.program} does not start: {_first_line(error)}") from error
                     continue
                 pid = next((int(each["id"]) for each in told["processInfo"] if each["type"] == "browser"), None)
-                driver = None if pid is None else child_above(pid)
+                driver = None if pid is None else process.child_above(pid)
                 running = _Running(driven=driven, session=session, pid=pid, driver=driver, stack=stack)
                 if pid is not None:
-                    bind_memory(tree_of(pid), self.limits.page_bytes)
+                    process.bind_memory(process.tree_of(pid), self.limits.page_bytes)
                     stack.callback(asyncio.create_task(self._watch_memory(running, pid), name="browser-memory").cancel)
                 running.stack = stack.pop_all()
                 return running
@@ -221,7 +206,7 @@ class Browser:
     async def _launched(self, driver: Playwright) -> DrivenBrowser:
         """Start the browser, in its sandbox if that can run here; if not, say so once."""
         try:
-            return await launch(driver, self.program, FLAGS, best_sandbox())
+            return await launch(driver, self.program, FLAGS, BEST_SANDBOX)
         except PlaywrightTimeout:
             raise  # a busy machine: no word about the sandbox
         except PlaywrightError as error:
@@ -239,15 +224,15 @@ class Browser:
         share = self.limits.tree_bytes // (self.limits.tabs + 1)  # one for the processes that all pages use
         while True:
             await asyncio.sleep(MEMORY_CHECK_SECONDS if running.pages else IDLE_CHECK_SECONDS)
-            pids = [each for each in tree_of(pid) if each not in running.ended]
-            held_bytes = tree_memory(pids)
+            pids = [each for each in process.tree_of(pid) if each not in running.ended]
+            held_bytes = process.tree_memory(pids)
             if held_bytes <= self.limits.tree_bytes:
                 continue
             running.is_stale = running.is_above_bound = True
             log.warning("browser.memory", extra={"bytes": held_bytes, "most": self.limits.tree_bytes})
-            largest = max(filter(is_renderer, pids), key=lambda each: memory_of(each)[0], default=pid)
-            if largest == pid or memory_of(largest)[0] <= share:
-                kill_tree(pid)
+            largest = max(filter(process.is_renderer, pids), key=lambda each: process.memory_of(each)[0], default=pid)
+            if largest == pid or process.memory_of(largest)[0] <= share:
+                process.kill_tree(pid)
                 return
             running.ended.add(largest)
             with contextlib.suppress(ProcessLookupError):
@@ -262,7 +247,7 @@ class Browser:
                 await running.stack.aclose()
         except TimeoutError:
             for pid in filter(None, (running.pid, running.driver)):
-                kill_tree(pid)
+                process.kill_tree(pid)
 
 
 class Tab:
@@ -274,32 +259,19 @@ class Tab:
         self._context: BrowserContext | None = None
         self._renders = 0  # in this context
         self._challenges = 0  # that the proxy had passed on when the context logged in
-        self._events: Counter[str] = Counter()  # of the page that is rendered
-
-    @property
-    def port(self) -> int:
-        """The port of loopback at which its requests arrive."""
-        return self._proxy.port
-
-    @property
-    def refusals(self) -> int:
-        """How many requests to its proxy did not show the password."""
-        return self._proxy.refusals
+        self._began = 0.0  # the page that is rendered
+        self._events: Counter[str] = Counter()  # of it
 
     async def render(self, url: Url, *, screenshot: bool = False) -> RenderOutcome:
         """The page as its scripts leave it. Never raises for what a page does."""
         began = time.monotonic()
-        async with self._browser.turn():
-            outcome = await self._tried(url, screenshot=screenshot, began=began)
-            if isinstance(outcome, NotRendered) and outcome.reason is RenderFailure.CRASHED and self._is_lost:
-                # It was perhaps another page that took the browser with it.
-                outcome = await self._tried(url, screenshot=screenshot, began=began)
+        async with self._browser.turns:
+            self._began = began
+            outcome = await self._tried(url, screenshot=screenshot)
+            if isinstance(outcome, NotRendered) and outcome.reason is RenderFailure.CRASHED and self._running is None:
+                # The browser has ended: it was perhaps another page that took it along.
+                outcome = await self._tried(url, screenshot=screenshot)
             return outcome
-
-    @property
-    def _is_lost(self) -> bool:
-        """Whether the browser has ended, and not only a page in it."""
-        return self._running is None
 
     async def close(self) -> None:
         """Let go of the browser."""
@@ -310,23 +282,23 @@ class Tab:
         if running is not None:
             await self._browser.let_go(running)
 
-    async def _tried(self, url: Url, *, screenshot: bool, began: float) -> RenderOutcome:
+    async def _tried(self, url: Url, *, screenshot: bool) -> RenderOutcome:
         self._events = Counter()
         try:
             async with asyncio.timeout(self._browser.limits.longest.total_seconds()):
                 context, running = await self._ready()
                 page = await context.new_page()
         except BrowserMissing as error:
-            return NotRendered(RenderFailure.NO_BROWSER, _since(began), str(error))
+            return self._not_rendered(RenderFailure.NO_BROWSER, str(error))
         except (TimeoutError, PlaywrightError) as error:
             await self._lose()
-            return NotRendered(RenderFailure.CRASHED, _since(began), _first_line(error))
+            return self._not_rendered(RenderFailure.CRASHED, _first_line(error))
         crashed = asyncio.Event()
         page.on("crash", lambda _: crashed.set())
         self._renders += 1
         running.pages += 1
         try:
-            outcome = await self._watched(page, url, crashed, screenshot=screenshot, began=began)
+            outcome = await self._watched(page, url, crashed, screenshot=screenshot)
         finally:
             running.pages -= 1
             is_closed = await _quietly(page.close())
@@ -363,7 +335,7 @@ class Tab:
             running.tabs += 1
             await self._log_in(self._context)
             self._challenges = self._proxy.challenges
-            await self._context.add_init_script(_script("prepare"))
+            await self._context.add_init_script(_SCRIPTS["prepare"])
             self._context.on("page", self._on_page)
         return self._context, running
 
@@ -391,11 +363,9 @@ class Tab:
             await self._browser.kill(self._running)
         await self.close()
 
-    async def _watched(
-        self, page: Page, url: Url, crashed: asyncio.Event, *, screenshot: bool, began: float
-    ) -> RenderOutcome:
+    async def _watched(self, page: Page, url: Url, crashed: asyncio.Event, *, screenshot: bool) -> RenderOutcome:
         """The outcome of a page, however it ends."""
-        rendering = asyncio.create_task(self._read(page, url, screenshot=screenshot, began=began))
+        rendering = asyncio.create_task(self._read(page, url, screenshot=screenshot))
         watching = asyncio.create_task(crashed.wait())
         try:
             await asyncio.wait(
@@ -409,60 +379,67 @@ class Tab:
                 detail = "the tab crashed"
                 if self._running is not None and self._running.is_above_bound:
                     detail += f": the browser's processes took more than {self._browser.limits.tree_bytes:,} bytes"
-                return NotRendered(RenderFailure.CRASHED, _since(began), detail, refused=self._events)
+                return self._not_rendered(RenderFailure.CRASHED, detail)
             if self._proxy.in_flight:
-                return self._incomplete(began)
+                return self._incomplete()
             detail = f"no answer within {self._browser.limits.longest.total_seconds():g} s"
-            return NotRendered(RenderFailure.HUNG, _since(began), detail, refused=self._events)
+            return self._not_rendered(RenderFailure.HUNG, detail)
         finally:
             for each in (rendering, watching):
                 each.cancel()
             await asyncio.gather(rendering, watching, return_exceptions=True)
 
-    async def _read(self, page: Page, url: Url, *, screenshot: bool, began: float) -> RenderOutcome:
+    async def _read(self, page: Page, url: Url, *, screenshot: bool) -> RenderOutcome:
         try:
             await page.goto(
                 url, wait_until="domcontentloaded", timeout=self._browser.limits.longest.total_seconds() * 1000
             )
             await self._settled(page)
             for _ in range(self._browser.limits.scrolls):
-                if not await page.evaluate(_script("scroll")):
+                if not await page.evaluate(_SCRIPTS["scroll"]):
                     break
                 await self._settled(page, quiet=0.1)
             else:
                 await self._settled(page)
             await self._settled(page)
             if self._proxy.in_flight:
-                return self._incomplete(began)
-            found = await page.evaluate(_script("read_dom"), [self._browser.limits.html_chars, MOST_URLS])
+                return self._incomplete()
+            found = await page.evaluate(_SCRIPTS["read_dom"], [self._browser.limits.html_chars, MOST_URLS])
             picture = await page.screenshot(type="png") if screenshot else None
         except PlaywrightError as error:
-            return NotRendered(_failure(error), _since(began), _first_line(error), refused=self._events)
-        return self._outcome(found, picture, began=began)
+            return self._not_rendered(_failure(error), _first_line(error))
+        return self._outcome(found, picture)
 
-    def _incomplete(self, began: float) -> NotRendered:
+    @property
+    def _elapsed(self) -> timedelta:
+        return timedelta(seconds=time.monotonic() - self._began)
+
+    def _not_rendered(self, reason: RenderFailure, detail: str) -> NotRendered:
+        return NotRendered(reason, self._elapsed, detail, refused=self._events)
+
+    def _incomplete(self) -> NotRendered:
         detail = f"{self._proxy.in_flight} of its requests were not answered in time"
-        return NotRendered(RenderFailure.INCOMPLETE, _since(began), detail, refused=self._events)
+        return self._not_rendered(RenderFailure.INCOMPLETE, detail)
 
-    def _outcome(self, found: object, picture: bytes | None, *, began: float) -> RenderOutcome:
+    def _outcome(self, found: object, picture: bytes | None) -> RenderOutcome:
         """What was read of the document, in which its scripts may have had a hand."""
         match found:
             case {"isCut": True}:
                 detail = f"a document of more than {self._browser.limits.html_chars:,} characters"
-                return NotRendered(RenderFailure.TOO_LARGE, _since(began), detail, refused=self._events)
+                return self._not_rendered(RenderFailure.TOO_LARGE, detail)
             case {"html": str(html), "url": str(url), "urls": [*urls]}:
                 links = [link for each in urls[:MOST_URLS] if isinstance(each, str) and (link := normalise(each))]
                 return Rendered(
                     html=html.encode("utf-8", "replace"),
                     url=normalise(url) or Url(url),
-                    elapsed=_since(began),
+                    elapsed=self._elapsed,
                     links=tuple(dict.fromkeys(links)),
                     refused=self._events,
                     screenshot=picture,
                 )
             case _:
                 detail = "its scripts have changed what the document is read with"
-                return NotRendered(RenderFailure.NO_PAGE, _since(began), detail, refused=self._events)
+                return self._not_rendered(RenderFailure.NO_PAGE, detail)
 
     async def _settled(self, page: Page, quiet: float | None = None) -> None:
         """Wait until the page has been left alone for a while, and nothing that it asked for is outstanding.
@@ -472,7 +449,7 @@ class Tab:
         wanted = self._browser.limits.quiet.total_seconds() if quiet is None else quiet
         until = time.monotonic() + self._browser.limits.settle.total_seconds()
         while (left := until - time.monotonic()) > 0 or self._proxy.in_flight:
-            await page.evaluate(_script("settle"), [1000 * wanted, 1000 * max(left, wanted)])
+            await page.evaluate(_SCRIPTS["settle"], [1000 * wanted, 1000 * max(left, wanted)])
             if self._proxy.in_flight == 0:
                 return
 
@@ -488,16 +465,6 @@ class Tab:
     async def _on_popup(self, page: Page) -> None:
         self._events["popup"] += 1
         await _quietly(page.close())
-
-
-def _script(name: str) -> str:
-    return _SCRIPTS[name]
-
-
-_SCRIPTS = {
-    name: files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8")
-    for name in ("prepare", "read_dom", "scroll", "settle")
-}
 
 
 def _failure(error: PlaywrightError) -> RenderFailure:
@@ -517,10 +484,6 @@ async def _quietly(doing: Awaitable[T]) -> bool:
     except (PlaywrightError, TimeoutError):
         return False
     return True
-
-
-def _since(began: float) -> timedelta:
-    return timedelta(seconds=time.monotonic() - began)
 
 
 def _first_line(error: Exception) -> str:

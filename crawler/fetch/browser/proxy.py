@@ -12,15 +12,15 @@ import asyncio
 import hmac
 import secrets
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import h11
 
 from crawler.core.http import Url
 from crawler.fetch.browser.certificate import server_context
-from crawler.fetch.browser.messages import HOP_BY_HOP, AnswerRequest, BrowserAnswer, BrowserRequest
 
 READ_BYTES = 64 << 10
 MOST_BODY_BYTES = 64 << 10  # of a request; none of ours has one
@@ -29,10 +29,50 @@ LOGIN_URL = Url("http://recrawl.invalid/")  # answered by the proxy itself, with
 HEAD_SECONDS = 10  # until the head of a request of a connection that has not shown the password is complete
 MAX_UNAUTHENTICATED = 64  # connections; beyond that the oldest is closed, so that other users cannot use up descriptors
 
+HOP_BY_HOP = frozenset(
+    {
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
+        *("transfer-encoding", "upgrade"),
+    }
+)  # RFC 9110, 7.6.1
 _CHALLENGE = (
     b'HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="tab"\r\n'
     b"Connection: close\r\nContent-Length: 0\r\n\r\n"
 )
+
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserRequest:
+    """A request that a page makes. url: absolute, as the page spelt it.  headers: names in lower case."""
+
+    method: str
+    url: Url
+    headers: Headers = field(repr=False)
+
+    def header(self, name: str) -> str:
+        """The value of the first header of that name, in lower case; empty where there is none."""
+        return next((value for found, value in self.headers if found == name), "")
+
+    @property
+    def destination(self) -> str:
+        """What the page wants it for (Fetch Standard, 2.2.5): "document", "script", "image"; empty where not said."""
+        return self.header("sec-fetch-dest")
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserAnswer:
+    """What a request is answered. body: without Content-Encoding."""
+
+    status: int
+    headers: Headers = ()
+    body: bytes = field(default=b"", repr=False)
+
+
+# Answers the requests of one page. It may take its time, and never raises for what the web does.
+AnswerRequest = Callable[[BrowserRequest], Awaitable[BrowserAnswer]]
 
 
 class _Origin(NamedTuple):
@@ -96,7 +136,8 @@ class LoopbackProxy:
                 request = await _next_request(connection, reader)
                 if request is None:
                     return
-                if not self._is_authorized(request):
+                shown = next((value for name, value in request.headers if name == b"proxy-authorization"), b"")
+                if not hmac.compare_digest(shown, self._authorization):
                     self.refusals += 1
                     writer.write(_CHALLENGE)
                     await writer.drain()
@@ -126,10 +167,6 @@ class LoopbackProxy:
             url = Url(f"{origin.scheme}://{origin.authority.removesuffix(':443')}{target}")
             if not await _send(connection, writer, await self._answered(request, url), request):
                 return
-
-    def _is_authorized(self, request: h11.Request) -> bool:
-        shown = next((value for name, value in request.headers if name == b"proxy-authorization"), b"")
-        return hmac.compare_digest(shown, self._authorization)
 
     async def _answered(self, request: h11.Request, url: Url) -> BrowserAnswer:
         headers = tuple(

@@ -4,18 +4,17 @@ A token has 256 bits of chance, so that a plain SHA-256 of it cannot be searched
 """
 
 import hmac
-import json
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from crawler.errors import BadInput
-from crawler.runtime.machine import held
-from crawler.runtime.private import private_folder, write_private
+from crawler.runtime.keys.records import NamedRecords
 
 TOKEN_BYTES = 32
 PREFIX = "recrawl_"  # so that scanners of repositories know one when they see it
@@ -36,11 +35,14 @@ class ApiToken:
         return self.expires_at is None or at < self.expires_at
 
 
+TOKENS = NamedRecords("api-tokens", TypeAdapter(list[ApiToken]))
+
+
 def make_token(home: Path, name: str, *, expires_at: datetime | None, at: datetime) -> str:
     """A new token of that name; it is told this once. Raises BadInput for a name that is taken or none."""
     if not name.isprintable() or not name.strip() or len(name) > MOST_NAME:
         raise BadInput(f"a token's name is one line of up to {MOST_NAME} characters")
-    with _changing(home) as known:
+    with TOKENS.changing(home) as known:
         if any(each.name == name for each in known):
             raise BadInput(f"there is a token {name} already: recrawl tokens revoke {name}, or take another name")
         if len(known) >= MOST_TOKENS:
@@ -52,20 +54,13 @@ def make_token(home: Path, name: str, *, expires_at: datetime | None, at: dateti
 
 def tokens_of(home: Path) -> Sequence[ApiToken]:
     """All tokens that were given out and not revoked, in the order of their names."""
-    try:
-        text = _file(home).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ()
-    return tuple(sorted(map(_token, json.loads(text)), key=lambda each: each.name))
+    return TOKENS.read(home)
 
 
 def revoke_token(home: Path, name: str) -> None:
     """Let nobody in by it any more. Raises BadInput where there is none of that name."""
-    with _changing(home) as known:
-        left = [each for each in known if each.name != name]
-        if len(left) == len(known):
-            raise BadInput(f"there is no token {name}: recrawl tokens list")
-        known[:] = left
+    if not TOKENS.remove(home, name):
+        raise BadInput(f"there is no token {name}: recrawl tokens list")
 
 
 def token_shown(home: Path, shown: str, *, at: datetime) -> ApiToken | None:
@@ -73,39 +68,6 @@ def token_shown(home: Path, shown: str, *, at: datetime) -> ApiToken | None:
     digest = _digest(shown)
     found = [each for each in tokens_of(home) if hmac.compare_digest(each.digest, digest)]
     return found[0] if found and found[0].is_good(at=at) else None
-
-
-@contextmanager
-def _changing(home: Path) -> Iterator[list[ApiToken]]:
-    """The tokens, to be changed; kept when the block ends well. Others wait meanwhile."""
-    folder = private_folder(home, "run")
-    with held(folder / "api-tokens.lock"):
-        known = list(tokens_of(home))
-        yield known
-        written = [
-            {
-                "name": each.name,
-                "made_at": each.made_at.isoformat(),
-                "expires_at": each.expires_at.isoformat() if each.expires_at else None,
-                "digest": each.digest,
-            }
-            for each in known
-        ]
-        write_private(_file(home), json.dumps(written))
-
-
-def _file(home: Path) -> Path:
-    return home / "run" / "api-tokens.json"
-
-
-def _token(row: dict[str, str | None]) -> ApiToken:
-    expires_at = row["expires_at"]
-    return ApiToken(
-        name=str(row["name"]),
-        made_at=datetime.fromisoformat(str(row["made_at"])),
-        expires_at=datetime.fromisoformat(expires_at) if expires_at else None,
-        digest=str(row["digest"]),
-    )
 
 
 def _digest(token: str) -> str:

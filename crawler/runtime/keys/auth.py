@@ -9,35 +9,45 @@ import secrets
 import urllib.request
 from pathlib import Path
 
-from crawler.runtime.own_address import PROOF_PATH, own_origins, proof_of
-from crawler.runtime.private import private_folder, write_private
+from crawler.runtime.machine import ensure_secret, read_secret, write_private
 
 AUTH_USER = "recrawl"  # Prefect's is of the form user:password, and any user will do
 ANSWER_SECONDS = 30  # a server that is not there refuses at once; one on a busy machine takes seconds
+NAMES = ("127.0.0.1", "localhost")
+HTTP_PORT = 80
+PROOF_PATH = "/recrawl/proof"
+LONGEST_NONCE = 64
 
 
-def auth_file(home: Path) -> Path:
-    return home / "run" / "auth"
+def own_hosts(port: int) -> tuple[str, ...]:
+    """By which names a server of this machine may be called in a request's Host."""
+    return tuple(name if port == HTTP_PORT else f"{name}:{port}" for name in NAMES)
+
+
+def own_origins(port: int) -> tuple[str, ...]:
+    """Whose pages may ask: those that the server itself has served."""
+    return tuple(f"http://{host}" for host in own_hosts(port))
 
 
 def ensure_auth(home: Path) -> str:
     """The auth string of `home`, made the first time. The lock of the stack is held."""
-    return known_auth(home) or renew_auth(home)
+    return ensure_secret(_auth_file(home), _make_auth)
 
 
 def renew_auth(home: Path) -> str:
     """Another auth string than any before, for good. The lock of the stack is held."""
-    made = f"{AUTH_USER}:{secrets.token_urlsafe(32)}"
-    write_private(private_folder(home, "run") / auth_file(home).name, made)
+    write_private(_auth_file(home), made := _make_auth())
     return made
 
 
 def known_auth(home: Path) -> str | None:
     """The auth string of `home`; None where no server of it has ever been started."""
-    try:
-        return auth_file(home).read_text(encoding="ascii").strip() or None
-    except FileNotFoundError:
-        return None
+    return read_secret(_auth_file(home)) or None
+
+
+def proof_of(auth: str, *, port: int, nonce: str) -> str:
+    """What only a server that knows the auth string can say. port: its own, so that none can pass on another's."""
+    return hmac.digest(auth.encode(), f"{port}/{nonce}".encode(), "sha256").hex()
 
 
 def proves_itself(port: int, auth: str) -> bool:
@@ -50,3 +60,11 @@ def proves_itself(port: int, auth: str) -> bool:
     except (OSError, ValueError):
         return False
     return hmac.compare_digest(said, proof_of(auth, port=port, nonce=nonce))
+
+
+def _make_auth() -> str:
+    return f"{AUTH_USER}:{secrets.token_urlsafe(32)}"
+
+
+def _auth_file(home: Path) -> Path:
+    return home / "run" / "auth"

@@ -2,11 +2,13 @@
 
 import hmac
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from crawler.runtime.private import private_folder, write_private
+from crawler.runtime.machine import ensure_secret
 
 KEY_BYTES = 32
 ENTRANCE = "/enter"
@@ -19,12 +21,7 @@ def key_file(home: Path) -> Path:
 
 def ensure_key(home: Path) -> str:
     """The key of the pages of `home`, made the first time; its owner alone can read it."""
-    try:
-        return key_file(home).read_text(encoding="ascii").strip()
-    except FileNotFoundError:
-        made = secrets.token_urlsafe(KEY_BYTES)
-        write_private(private_folder(home, "run") / key_file(home).name, made)
-        return made
+    return ensure_secret(key_file(home), lambda: secrets.token_urlsafe(KEY_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +47,13 @@ class Signer:
         return datetime.fromtimestamp(int(word.partition(".")[0]) / 1000).astimezone()
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSeal:
-    """Makes the proof that the user of a home has set a command, which nobody can make who merely writes to a database.
+def command_seal(home: Path) -> Callable[[str], str]:
+    """Return what makes the proof that the user of `home` has set a command.
 
-    A subscription's command is run only where its seal is that of the home.
+    A subscription's command is run only where its seal is that of the home: who merely writes to a database can make
+    none.
     """
-
-    signer: Signer
-
-    def __call__(self, text: str) -> str:
-        return self.signer.mac("command", text)
-
-
-def command_seal(home: Path) -> CommandSeal:
-    """The seal of `home`, with the key that is made the first time."""
-    return CommandSeal(Signer(ensure_key(home)))
+    return partial(Signer(ensure_key(home)).mac, "command")
 
 
 def entrance(address: str, key: str, *, at: datetime) -> str:

@@ -5,20 +5,19 @@ that the pages link to are made with one key together, which is listed and revok
 """
 
 import hmac
-import json
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
+
+from pydantic import TypeAdapter
 
 from crawler.errors import BadInput
 from crawler.runtime.keys.entrance import KEY_BYTES, Signer
-from crawler.runtime.machine import held
-from crawler.runtime.private import private_folder, write_private
+from crawler.runtime.keys.records import NamedRecords
+from crawler.runtime.machine import ensure_secret, read_secret
 
 FEED = "/feed.atom"
 PURPOSE = "feed"
@@ -63,11 +62,14 @@ class FeedAddress:
         return _path(self.key, self.wanted or FeedWanted())
 
 
+ADDRESSES = NamedRecords("feed-addresses", TypeAdapter(list[FeedAddress]))
+
+
 def address_named(home: Path, name: str, wanted: FeedWanted, *, at: datetime) -> FeedAddress:
     """The address of that name, made where there is none. Raises BadInput for a name of another feed, or for none."""
     if not name.isprintable() or not name.strip() or len(name) > MOST_NAME or name == PAGES:
         raise BadInput(f"the name of an address is a line of up to {MOST_NAME} characters, and not {PAGES}")
-    with _changing(home) as known:
+    with ADDRESSES.changing(home) as known:
         for each in known:
             if each.name == name and each.wanted != wanted:
                 raise BadInput(f"{name} is the address of another feed: take another name, or --revoke it before")
@@ -86,25 +88,22 @@ def addresses_of(home: Path) -> Sequence[FeedAddress]:
     shared = []
     if pages.exists():
         made_at = datetime.fromtimestamp(pages.stat().st_mtime, UTC)
-        shared = [FeedAddress(name=PAGES, made_at=made_at, wanted=None, key=_pages_key(home))]
-    return tuple(sorted([*_named(home), *shared], key=lambda each: each.name))
+        shared = [FeedAddress(name=PAGES, made_at=made_at, wanted=None, key=read_secret(pages))]
+    return tuple(sorted([*ADDRESSES.read(home), *shared], key=lambda each: each.name))
 
 
 def revoke_address(home: Path, name: str) -> None:
     """Let nobody in by it any more. Raises BadInput where there is none of that name."""
-    with _changing(home) as known:
-        left = [each for each in known if each.name != name]
-        if name == PAGES and _pages_key_file(home).exists():
-            _pages_key_file(home).unlink()
-        elif len(left) == len(known):
-            raise BadInput(f"there is no address of a feed by the name {name}: recrawl feed --list")
-        known[:] = left
+    if name == PAGES and _pages_key_file(home).exists():
+        _pages_key_file(home).unlink()
+    elif not ADDRESSES.remove(home, name):
+        raise BadInput(f"there is no address of a feed by the name {name}: recrawl feed --list")
 
 
 def revoke_all_addresses(home: Path) -> int:
     """Let nobody in by any address that was given out; gives how many there were, those of the pages as one."""
     many = len(addresses_of(home))
-    with _changing(home) as known:
+    with ADDRESSES.changing(home) as known:
         known.clear()
         _pages_key_file(home).unlink(missing_ok=True)
     return many
@@ -112,17 +111,13 @@ def revoke_all_addresses(home: Path) -> int:
 
 def linked_path(home: Path, wanted: FeedWanted) -> str:
     """The path of a feed with what lets a feed reader in, for a link on a page that its user sees."""
-    key = _pages_key(home)
-    if not key:
-        key = secrets.token_urlsafe(KEY_BYTES)
-        write_private(private_folder(home, "run") / _pages_key_file(home).name, key)
-    return _path(key, wanted)
+    return _path(ensure_secret(_pages_key_file(home), lambda: secrets.token_urlsafe(KEY_BYTES)), wanted)
 
 
 def may_read(home: Path, wanted: FeedWanted, token: str) -> bool:
     """Whether a token was made for this feed, and not revoked since."""
-    keys = [each.key for each in _named(home) if each.wanted == wanted]
-    keys += filter(None, [_pages_key(home)])
+    keys = [each.key for each in ADDRESSES.read(home) if each.wanted == wanted]
+    keys += filter(None, [read_secret(_pages_key_file(home))])
     return any(hmac.compare_digest(_token(key, wanted).encode(), token.encode()) for key in keys)
 
 
@@ -136,53 +131,3 @@ def _token(key: str, wanted: FeedWanted) -> str:
 
 def _pages_key_file(home: Path) -> Path:
     return home / "run" / "feeds-key"
-
-
-def _pages_key(home: Path) -> str:
-    """The key of what the pages link to; empty where they have linked to none."""
-    try:
-        return _pages_key_file(home).read_text(encoding="ascii").strip()
-    except FileNotFoundError:
-        return ""
-
-
-def _file(home: Path) -> Path:
-    return home / "run" / "feed-addresses.json"
-
-
-def _named(home: Path) -> list[FeedAddress]:
-    try:
-        rows: list[dict[str, Any]] = json.loads(_file(home).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return []
-    return [
-        FeedAddress(
-            name=row["name"],
-            made_at=datetime.fromisoformat(row["made_at"]),
-            wanted=FeedWanted(domain=row["domain"], prefix=row["prefix"], kinds=row["kinds"]),
-            key=row["key"],
-        )
-        for row in rows
-    ]
-
-
-@contextmanager
-def _changing(home: Path) -> Iterator[list[FeedAddress]]:
-    """The named addresses, to be changed; kept when the block ends well. Others wait meanwhile."""
-    folder = private_folder(home, "run")
-    with held(folder / "feed-addresses.lock"):
-        known = _named(home)
-        yield known
-        written = [
-            {
-                "name": each.name,
-                "made_at": each.made_at.isoformat(),
-                "domain": each.wanted.domain,
-                "prefix": each.wanted.prefix,
-                "kinds": each.wanted.kinds,
-                "key": each.key,
-            }
-            for each in known
-            if each.wanted is not None
-        ]
-        write_private(_file(home), json.dumps(written))

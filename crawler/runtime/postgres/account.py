@@ -3,7 +3,6 @@
 import os
 import pwd
 import shutil
-import stat
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,6 @@ from crawler.errors import StackFailed
 # Not `nobody`: what other services of the machine run as could read the data and the server's memory. Nor numbers
 # without a name: Postgres looks its own up.
 SERVER_ACCOUNT = "recrawl-postgres"
-FORMER_ACCOUNT = "nobody"  # had it in earlier versions
 # No password, no shell, no home of its own. The second is busybox's, as on Alpine.
 NO_LOGIN = "/bin/false"
 WAYS_TO_MAKE_IT = (
@@ -98,12 +96,6 @@ def account_of(path: Path) -> Account:
     return Account(None if owner == os.geteuid() else pwd.getpwuid(owner))
 
 
-def is_formers(path: Path) -> bool:
-    """Whether it still belongs to the account that root's Postgres had in earlier versions."""
-    former = find(FORMER_ACCOUNT)
-    return os.geteuid() == 0 and former is not None and path.stat().st_uid == former.pw_uid
-
-
 def find(name: str) -> pwd.struct_passwd | None:
     try:
         return pwd.getpwnam(name)
@@ -130,20 +122,3 @@ def make_account() -> pwd.struct_passwd:
         f"Postgres refuses to run as root, and the account {SERVER_ACCOUNT} cannot be made ({said}):"
         f" make it (useradd --system {SERVER_ACCOUNT}), run this as another user, or set RECRAWL_DATABASE_URL"
     )
-
-
-def hand_over(folder: Path, account: Account) -> None:
-    """Give a folder and all in it that the former account has to this one; root only.
-
-    The former account may have put anything into it: nothing is followed, and what it shares with another place (a
-    second hard link) stays as it is.
-    """
-    former, user = find(FORMER_ACCOUNT), account.user
-    if former is None or user is None:
-        return
-    for _, folders, files, handle in os.fwalk(folder, follow_symlinks=False):
-        for name in (".", *folders, *files):
-            found = os.stat(name, dir_fd=handle, follow_symlinks=False)
-            is_shared = found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode)
-            if found.st_uid == former.pw_uid and not is_shared:
-                os.chown(name, user.pw_uid, user.pw_gid, dir_fd=handle, follow_symlinks=False)

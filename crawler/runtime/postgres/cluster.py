@@ -4,20 +4,22 @@ Whoever comes second finds it running and uses it. Killed with -9, it recovers a
 """
 
 import logging
-import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+import psycopg
+from psycopg import sql
+from psycopg.pq import PGconn, Ping
+
 from crawler.errors import StackFailed
-from crawler.runtime.machine import held, held_if_free
-from crawler.runtime.postgres.account import account_of, is_formers, server_account
+from crawler.runtime.machine import held, held_if_free, private_folder
+from crawler.runtime.postgres.account import account_of, server_account
 from crawler.runtime.postgres.binaries import Binaries, choose
 from crawler.runtime.postgres.server import USER, launch, make_cluster, options, programs_of, serving, shut_down
-from crawler.runtime.private import private_folder
 
 ANSWER_SECONDS = 60  # one that is not there refuses at once
 WATCH_SECONDS = 1  # between two looks at whether it still runs
@@ -41,43 +43,40 @@ class Cluster:
 
     def create_database(self, name: str, *, template: str = "template0") -> None:
         """Make a database, as a copy of `template`, unless it is there."""
-        self._ask("createdb", f"--template={template}", name, unless="already exists")
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+        with suppress(psycopg.errors.DuplicateDatabase):
+            self._execute(statement)
 
     def drop_database(self, name: str) -> None:
         """Drop a database if it is there, whoever is connected."""
-        self._ask("dropdb", "--if-exists", "--force", name)
+        self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def answers(self) -> bool:
         """Whether it takes connections; one that was killed an instant ago looks alive, but does not."""
-        at = ("--host=127.0.0.1", f"--port={self.port}", f"--timeout={ANSWER_SECONDS}", "--quiet")
-        return subprocess.run([self.binaries.bin / "pg_isready", *at], env={"LC_ALL": "C"}, check=False).returncode == 0
+        return PGconn.ping(f"{self.url('postgres')}?connect_timeout={ANSWER_SECONDS}".encode()) == Ping.OK
 
     def stop(self) -> None:
         """Stop it, whoever is connected; everything committed is kept. Does nothing where it does not run."""
-        with held(lock_file(self.home)):
-            if running(self.home) is not None:
-                self.shut_down()
-
-    def shut_down(self) -> None:
-        """Stop it, while the lock is held: as whoever it runs as."""
-        with programs_of(self.binaries, self.home, account_of(self.data)) as programs:
-            shut_down(programs)
+        with held(_lock_file(self.home)):
+            if running_postgres(self.home) is None:
+                return
+            with programs_of(self.binaries, self.home, account_of(self.data)) as programs:
+                shut_down(programs)
 
     @property
     def data(self) -> Path:
         """The folder that it works in."""
         return self.home / "postgres" / str(self.binaries.major) / "data"
 
-    def _ask(self, program: str, *arguments: str, unless: str | None = None) -> None:
-        done = subprocess.run(
-            [self.binaries.bin / program, f"--port={self.port}", "--host=127.0.0.1", f"--username={USER}", *arguments],
-            env={"PGPASSWORD": self.password, "PGCONNECT_TIMEOUT": str(ANSWER_SECONDS), "LC_ALL": "C"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0 and (unless is None or unless not in done.stderr):
-            raise StackFailed(f"{program} failed in the embedded Postgres: {' '.join(done.stderr.split())}")
+    def _execute(self, statement: sql.Composed) -> None:
+        url = self.url("postgres")
+        try:
+            with psycopg.connect(url, autocommit=True, connect_timeout=ANSWER_SECONDS) as connection:
+                connection.execute(statement)
+        except psycopg.errors.DuplicateDatabase:
+            raise
+        except psycopg.Error as error:
+            raise StackFailed(f"the embedded Postgres refuses: {' '.join(str(error).split())}") from error
 
 
 def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
@@ -88,12 +87,8 @@ def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
     """
     home = home.resolve()
     private_folder(home, "postgres")
-    with held(lock_file(home)):
-        found = running(home)
-        if found is not None and is_formers(found.data):
-            found.shut_down()
-            found = None
-        return found or start(home, durable=durable)
+    with held(_lock_file(home)):
+        return running_postgres(home) or _start(home, durable=durable)
 
 
 @contextmanager
@@ -103,16 +98,16 @@ def borrowed_postgres(home: Path) -> Iterator[Cluster]:
     Where it ends meanwhile (killed by hand, or by a system without memory) it is started again, on the same port.
     """
     try:
-        with held(users_file(home), shared=True):
+        with held(_users_file(home), shared=True):
             cluster = ensure_postgres(home)
-            with restarting(cluster):
+            with _restarting(cluster):
                 yield cluster
     finally:
-        give_back(home)
+        _give_back(home)
 
 
 @contextmanager
-def restarting(cluster: Cluster) -> Iterator[None]:
+def _restarting(cluster: Cluster) -> Iterator[None]:
     """Start a server again that ends while the block runs. Programs wait on it, so this is a thread of its own."""
     over = threading.Event()
 
@@ -138,42 +133,37 @@ def restarting(cluster: Cluster) -> Iterator[None]:
 
 def keep_postgres(home: Path) -> Cluster:
     """The Postgres of `home`, running until `release_postgres`."""
-    with held(users_file(home), shared=True):
+    with held(_users_file(home), shared=True):
         cluster = ensure_postgres(home)
-        keep_mark(home).touch(mode=0o600)
+        _keep_mark(home).touch(mode=0o600)
         return cluster
 
 
 def release_postgres(home: Path) -> bool:
     """Keep it no longer; whether it is stopped now, or lives on until the last borrower is done."""
-    keep_mark(home).unlink(missing_ok=True)
-    return give_back(home)
+    _keep_mark(home).unlink(missing_ok=True)
+    return _give_back(home)
 
 
-def give_back(home: Path) -> bool:
+def _give_back(home: Path) -> bool:
     """Stop it if nobody uses it and it is not to be kept; whether it is stopped."""
-    with held_if_free(users_file(home)) as alone:
+    with held_if_free(_users_file(home)) as alone:
         cluster = running_postgres(home)
-        if cluster is not None and alone and not keep_mark(home).exists():
+        if cluster is not None and alone and not _keep_mark(home).exists():
             cluster.stop()
             return True
         return cluster is None
 
 
-def users_file(home: Path) -> Path:
+def _users_file(home: Path) -> Path:
     return private_folder(home.resolve(), "postgres") / "users"
 
 
-def keep_mark(home: Path) -> Path:
+def _keep_mark(home: Path) -> Path:
     return home.resolve() / "postgres" / "keep"
 
 
-def running_postgres(home: Path) -> Cluster | None:
-    """The Postgres of `home`, if it is running."""
-    return running(home.resolve())
-
-
-def lock_file(home: Path) -> Path:
+def _lock_file(home: Path) -> Path:
     return home / "postgres" / "lock"
 
 
@@ -183,7 +173,9 @@ def kept_major(home: Path) -> int | None:
     return max(majors, default=None)
 
 
-def running(home: Path) -> Cluster | None:
+def running_postgres(home: Path) -> Cluster | None:
+    """The Postgres of `home`, if it is running."""
+    home = home.resolve()
     major = kept_major(home)
     if major is None:
         return None
@@ -199,7 +191,7 @@ def running(home: Path) -> Cluster | None:
     return cluster if cluster.answers() else None
 
 
-def start(home: Path, *, durable: bool) -> Cluster:
+def _start(home: Path, *, durable: bool) -> Cluster:
     """Start the cluster of `home`, after making it where there is none. The lock is held."""
     major = kept_major(home)
     binaries = choose(major, home / "postgres" / str(major))
@@ -210,7 +202,7 @@ def start(home: Path, *, durable: bool) -> Cluster:
             launch(programs, options(durable=durable))
     except OSError as error:
         raise StackFailed(f"the embedded Postgres of {home} cannot be started: {error.strerror or error}") from error
-    started = running(home)
+    started = running_postgres(home)
     if started is None:
         raise StackFailed(f"the embedded Postgres ended as soon as it had started: see {programs.log}")
     return started

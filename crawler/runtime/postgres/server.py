@@ -4,17 +4,16 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from crawler.errors import StackFailed
-from crawler.runtime.machine import free_port
-from crawler.runtime.postgres.account import Account, hand_over
+from crawler.runtime.machine import free_port, private_folder, write_private
+from crawler.runtime.postgres.account import Account
 from crawler.runtime.postgres.binaries import Binaries, for_everybody
-from crawler.runtime.private import private_folder, write_private
 
 USER = "postgres"
 LEAST_FREE_BYTES = 200_000_000  # a fresh cluster takes 40 MB, its first write-ahead logs more than that again
@@ -145,7 +144,6 @@ def launch(programs: Programs, chosen: dict[str, str]) -> None:
 
     A server that somebody else has started and that is still recovering is waited for.
     """
-    hand_over(programs.place, programs.account)
     programs.log.touch(mode=0o600)
     programs.account.own(programs.log)
     forget_reused_pid(programs.data)
@@ -182,11 +180,10 @@ def try_to_start(programs: Programs, chosen: dict[str, str]) -> str:
 
 def next_port(place: Path, tried: list[int]) -> int:
     """The port that clients know, or a free one where there is none or it did not work."""
-    try:
-        recorded = int((place / "port").read_text(encoding="ascii"))
-    except (FileNotFoundError, ValueError):
-        return free_port(str(place), taken=tuple(tried))
-    return free_port(str(place), taken=tuple(tried)) if tried else recorded
+    if not tried:
+        with suppress(FileNotFoundError, ValueError):
+            return int((place / "port").read_text(encoding="ascii"))
+    return free_port(str(place), taken=tuple(tried))
 
 
 def forget_reused_pid(data: Path) -> None:
@@ -230,8 +227,5 @@ def disk_full(place: Path) -> str:
 
 
 def last_line(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
-    return next(
-        (line for line in reversed(lines) if "FATAL" in line or "error" in line),
-        lines[-1] if lines else "Postgres did not say why",
-    )
+    lines = [line for line in said.splitlines() if line.strip()] or ["Postgres did not say why"]
+    return next((line for line in reversed(lines) if "FATAL" in line or "error" in line), lines[-1])

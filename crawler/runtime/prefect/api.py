@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,15 @@ from uuid import UUID
 
 import yaml
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate, WorkPoolUpdate
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterExpectedStartTime,
-    FlowRunFilterId,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    TaskRunFilter,
-    TaskRunFilterState,
-    TaskRunFilterStateType,
-    WorkPoolFilter,
-    WorkPoolFilterName,
+from prefect.client.schemas import actions, filters
+from prefect.client.schemas.objects import (
+    ConcurrencyLimitConfig,
+    ConcurrencyOptions,
+    FlowRun,
+    State,
+    StateType,
+    WorkerStatus,
 )
-from prefect.client.schemas.objects import ConcurrencyOptions, FlowRun, State, StateType, WorkerStatus
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
@@ -38,12 +32,12 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 from prefect.states import Cancelled, Cancelling, Crashed
 from prefect.utilities.callables import parameter_schema
 from prefect.workers.process import ProcessWorker
+from pydantic import BaseModel
 
-from crawler.runtime.environment import HEARTBEAT_SECONDS, Api
+from crawler.runtime.environment import HEARTBEAT_SECONDS, POOL, Api
 from crawler.store import domains
 from crawler.store.database import Database
 
-POOL = "recrawl"
 COMMAND = "python -m prefect.engine"
 DOMAIN = "domain"  # the parameter of a flow that names one
 MOST_OFFERED = 500  # in a list of a form; beyond that nobody looks for a name in it
@@ -51,22 +45,27 @@ ALIVE = [StateType.RUNNING, StateType.PENDING, StateType.CANCELLING]
 ZOMBIES = "recrawl: mark runs as crashed that have gone silent"
 # Three heartbeats and a little: a run whose machine is busy may miss one, even two.
 SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS + 30)
+OUR_POOL = filters.WorkPoolFilter(name=filters.WorkPoolFilterName(any_=[POOL]))
 ENDED = ("Completed", "Failed", "Cancelled", "Crashed", "Paused")
 
 
-@dataclass(frozen=True, slots=True)
-class Deployment:
+class DeploymentPool(BaseModel):
+    """The work pool of a deployment; its name is that of ours."""
+
+    job_variables: dict[str, Any] = {}
+
+
+class Deployment(BaseModel):
     """One entry of a prefect.yaml."""
 
     name: str
     entrypoint: str
-    description: str | None
-    tags: Sequence[str]
-    parameters: dict[str, Any]
-    schedules: Sequence[DeploymentScheduleCreate]
-    at_once: int | None
-    otherwise: ConcurrencyOptions | None
-    job_variables: dict[str, Any]
+    description: str | None = None
+    tags: list[str] = []
+    parameters: dict[str, Any] = {}
+    schedules: list[dict[str, Any]] = []
+    concurrency_limit: ConcurrencyLimitConfig | None = None
+    work_pool: DeploymentPool
 
 
 @asynccontextmanager
@@ -98,7 +97,9 @@ async def ensure_deployments(api: Api, file: Path, *, is_ours: bool) -> int:
     async with client_of(api) as client:
         await ensure_pool(client, is_ours=is_ours)
         for automation in (mark_zombies(), *automations):
-            await ensure_automation(client, automation)
+            # One of its name its user may have changed or disabled.
+            if not await client.read_automations_by_name(automation.name):
+                await client.create_automation(automation)
         known = {each.name: each.version for each in await client.read_deployments()}
         different = [wanted for wanted in read_deployments(file) if known.get(wanted.name) != version]
         for wanted in different:
@@ -116,23 +117,7 @@ def version_of(file: Path) -> str:
 
 def read_deployments(file: Path) -> list[Deployment]:
     """The deployments that a prefect.yaml names."""
-    return [read_deployment(entry) for entry in yaml.safe_load(file.read_bytes())["deployments"]]
-
-
-def read_deployment(entry: dict[str, Any]) -> Deployment:
-    schedules = [Schedule(**schedule) for schedule in entry.get("schedules", ())]
-    limit = entry.get("concurrency_limit")
-    return Deployment(
-        name=entry["name"],
-        entrypoint=entry["entrypoint"],
-        description=entry.get("description"),
-        tags=entry.get("tags", ()),
-        parameters=entry.get("parameters", {}),
-        schedules=[DeploymentScheduleCreate.from_schedule(schedule) for schedule in schedules],
-        at_once=limit["limit"] if limit else None,
-        otherwise=ConcurrencyOptions(collision_strategy=limit["collision_strategy"]) if limit else None,
-        job_variables=entry["work_pool"].get("job_variables", {}),
-    )
+    return [Deployment.model_validate(entry) for entry in yaml.safe_load(file.read_bytes())["deployments"]]
 
 
 async def register_one(client: PrefectClient, wanted: Deployment, *, version: str) -> None:
@@ -142,6 +127,7 @@ async def register_one(client: PrefectClient, wanted: Deployment, *, version: st
     working directory as the place of the code, and every run would begin by copying all of that.
     """
     flow: Flow[Any, Any] = load_flow_from_entrypoint(wanted.entrypoint)
+    limit = wanted.concurrency_limit
     await client.create_deployment(
         flow_id=await client.create_flow(flow),
         name=wanted.name,
@@ -151,12 +137,12 @@ async def register_one(client: PrefectClient, wanted: Deployment, *, version: st
         parameters=wanted.parameters,
         parameter_openapi_schema=parameter_schema(flow).model_dump(exclude_unset=True),
         enforce_parameter_schema=True,
-        schedules=list(wanted.schedules),
-        concurrency_limit=wanted.at_once,
-        concurrency_options=wanted.otherwise,
-        tags=list(wanted.tags),
+        schedules=[actions.DeploymentScheduleCreate.from_schedule(Schedule(**each)) for each in wanted.schedules],
+        concurrency_limit=limit.limit if limit is not None else None,
+        concurrency_options=ConcurrencyOptions(collision_strategy=limit.collision_strategy) if limit else None,
+        tags=wanted.tags,
         work_pool_name=POOL,
-        job_variables=wanted.job_variables,
+        job_variables=wanted.work_pool.job_variables,
         pull_steps=[],
     )
 
@@ -167,9 +153,7 @@ async def offer_domains(client: PrefectClient, db: Database) -> None:
     Whoever starts a run by the API may name one that was registered since; the run itself knows which there are.
     """
     offered = sorted(listed.domain.authority for listed in await domains.every(db))[:MOST_OFFERED]
-    for deployment in await client.read_deployments(
-        work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
-    ):
+    for deployment in await client.read_deployments(work_pool_filter=OUR_POOL):
         schema = deepcopy(deployment.parameter_openapi_schema)
         asked = schema.get("properties", {}).get(DOMAIN) if schema else None
         if schema is None or asked is None:
@@ -179,7 +163,7 @@ async def offer_domains(client: PrefectClient, db: Database) -> None:
         if offered:
             asked["enum"] = blank + offered
         if schema != deployment.parameter_openapi_schema or deployment.enforce_parameter_schema:
-            update = DeploymentUpdate(parameter_openapi_schema=schema, enforce_parameter_schema=False)
+            update = actions.DeploymentUpdate(parameter_openapi_schema=schema, enforce_parameter_schema=False)
             await client.update_deployment(deployment.id, update)
 
 
@@ -194,11 +178,11 @@ async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
         template = with_fixed_command(ProcessWorker.get_default_base_job_template())
         # Another home's command may be quicker on a server that both use, and a retry finds what the first try made.
         with suppress(ObjectAlreadyExists):
-            await client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
+            await client.create_work_pool(actions.WorkPoolCreate(name=POOL, type="process", base_job_template=template))
         return
     fixed = with_fixed_command(pool.base_job_template)
     if fixed != pool.base_job_template and (is_ours or named_command(pool.base_job_template) in {None, COMMAND}):
-        await client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=fixed))
+        await client.update_work_pool(POOL, actions.WorkPoolUpdate(base_job_template=fixed))
 
 
 def with_fixed_command(template: dict[str, Any]) -> dict[str, Any]:
@@ -242,17 +226,13 @@ def read_automations(file: Path) -> list[AutomationCore]:
     return [AutomationCore.model_validate(entry) for entry in entries]
 
 
-async def ensure_automation(client: PrefectClient, wanted: AutomationCore) -> None:
-    """Make an automation unless there is one of its name, which its user may have changed or disabled."""
-    if not await client.read_automations_by_name(wanted.name):
-        await client.create_automation(wanted)
-
-
 async def living_runs(client: PrefectClient) -> list[FlowRun]:
     """The runs of our work pool that have begun and not ended, as far as the server knows."""
     return await client.read_flow_runs(
-        work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
-        flow_run_filter=FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=ALIVE))),
+        work_pool_filter=OUR_POOL,
+        flow_run_filter=filters.FlowRunFilter(
+            state=filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=ALIVE))
+        ),
     )
 
 
@@ -269,8 +249,10 @@ async def _end(client: PrefectClient, run: FlowRun, state: State[Any]) -> None:
     """Say how a run ended whose process is gone, and its tasks with it: the server would show them running for ever."""
     await client.set_flow_run_state(run.id, state, force=True)
     tasks = await client.read_task_runs(
-        flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id])),
-        task_run_filter=TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=ALIVE))),
+        flow_run_filter=filters.FlowRunFilter(id=filters.FlowRunFilterId(any_=[run.id])),
+        task_run_filter=filters.TaskRunFilter(
+            state=filters.TaskRunFilterState(type=filters.TaskRunFilterStateType(any_=ALIVE))
+        ),
     )
     for task in tasks:
         await client.set_task_run_state(task.id, state, force=True)
@@ -280,10 +262,10 @@ async def forget_late_runs(api: Api) -> int:
     """Delete the scheduled runs whose time passed while nothing ran: the next one does what they would have done."""
     async with client_of(api) as client:
         late = await client.read_flow_runs(
-            work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
-            flow_run_filter=FlowRunFilter(
-                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
-                expected_start_time=FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
+            work_pool_filter=OUR_POOL,
+            flow_run_filter=filters.FlowRunFilter(
+                state=filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
+                expected_start_time=filters.FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
             ),
         )
         scheduled = [run for run in late if run.auto_scheduled]

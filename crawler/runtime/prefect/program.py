@@ -15,7 +15,6 @@ from prefect.server.api.server import create_app
 from prefect.settings import get_current_settings
 
 from crawler.runtime.own_address import own_address_only
-from crawler.runtime.parts import GREETING
 
 NEVER_STARTED = 3  # uvicorn's exit code
 
@@ -35,7 +34,7 @@ def main() -> int:
             listener.listen()
         except OSError as error:
             raise SystemExit(f"port {port} is not to be had: {error.strerror}") from error
-        print(f"{GREETING} http://{given.api.host}:{port}", flush=True)  # noqa: T201  into its log
+        print(f"Prefect server: starting at http://{given.api.host}:{port}", flush=True)  # noqa: T201  into its log
         app = create_app(final=True)
         is_for_others = not ip_address(given.api.host).is_loopback
         config = uvicorn.Config(

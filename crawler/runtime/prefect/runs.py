@@ -14,8 +14,7 @@ from uuid import UUID
 
 from crawler.errors import StackFailed
 from crawler.runtime.environment import Api, client_environment
-from crawler.runtime.parts import Stack
-from crawler.runtime.watch import watch_path
+from crawler.runtime.stack import Stack
 
 POLL = timedelta(seconds=0.5)
 ANSWER_SECONDS = 30
@@ -36,16 +35,15 @@ class Run:
         return self.state == "Completed"
 
 
-def start_recrawl(stack: Stack, *, domain: str, prefix: str) -> str:
-    """Let the worker look at all pages whose URLs begin so; where to watch it. StackFailed."""
-    return start_run(stack, "recrawl/recrawl", {"domain": domain, "prefix": prefix}).url
-
-
 def start_run(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
     """Start a run and leave it to the worker. deployment: flow/name, as in the user interface. StackFailed."""
     if stack.server is None:  # it may want keys and headers that only Prefect's client knows
-        return asyncio.run(_start(stack, deployment, parameters))
-    return _start_plainly(stack, deployment, parameters)
+        run = asyncio.run(_start(stack, deployment, parameters))
+    else:
+        run = _start_plainly(stack.api, deployment, parameters)
+    if run is None:
+        raise StackFailed(f"no deployment {deployment} at {stack.api.url}: recrawl up registers it")
+    return run
 
 
 def finish_run(stack: Stack, run: Run, *, within: timedelta) -> Run:
@@ -53,20 +51,11 @@ def finish_run(stack: Stack, run: Run, *, within: timedelta) -> Run:
     return asyncio.run(_finish(stack, run, within=within))
 
 
-def _start_plainly(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
+def _start_plainly(api: Api, deployment: str, parameters: dict[str, Any]) -> Run | None:
     """By two calls to our own server: Prefect's client takes a second and 80 MB, which shown pages would keep."""
-    found = _asked(stack.api, f"/deployments/name/{deployment}")
-    if found is None:
-        raise _no_deployment(stack, deployment)
-    run = _asked(stack.api, f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})
-    if run is None:
-        raise _no_deployment(stack, deployment)
-    made = UUID(run["id"])
-    return Run(made, run["name"], str(run["state_name"]), f"{stack.ui_url}{watch_path(made)}")
-
-
-def _no_deployment(stack: Stack, deployment: str) -> StackFailed:
-    return StackFailed(f"no deployment {deployment} at {stack.api_url}: recrawl up registers it")
+    found = _asked(api, f"/deployments/name/{deployment}")
+    run = found and _asked(api, f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})
+    return Run(UUID(run["id"]), run["name"], str(run["state_name"]), api.watch_url(run["id"])) if run else None
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -95,7 +84,7 @@ def _asked(api: Api, path: str, body: dict[str, Any] | None = None) -> Any:
         raise StackFailed(f"the Prefect server does not answer at {api.url}: {error}") from error
 
 
-async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
+async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run | None:
     os.environ.update(client_environment(stack.home, stack.api))
     from prefect.exceptions import ObjectNotFound
 
@@ -104,10 +93,10 @@ async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> R
     async with client_of(stack.api) as client:
         try:
             found = await client.read_deployment_by_name(deployment)
-        except ObjectNotFound as error:
-            raise _no_deployment(stack, deployment) from error
+        except ObjectNotFound:
+            return None
         run = await client.create_flow_run_from_deployment(found.id, parameters=parameters)
-        return Run(run.id, run.name, str(run.state_name), f"{stack.ui_url}/runs/flow-run/{run.id}")
+        return Run(run.id, run.name, str(run.state_name), f"{stack.api.ui_url}/runs/flow-run/{run.id}")
 
 
 async def _finish(stack: Stack, run: Run, *, within: timedelta) -> Run:

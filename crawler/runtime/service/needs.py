@@ -1,14 +1,19 @@
-"""What a service stands on: a database and a Prefect server of somebody else's, named, and waited for."""
+"""What a service stands on, a database and a Prefect server of somebody else's, waited for; and that it lives."""
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 from crawler.errors import CrawlerError, StackFailed, StoreUnavailable
+from crawler.runtime.children import Report
 from crawler.runtime.environment import Api
-from crawler.runtime.parts import Report, answers, external
+from crawler.runtime.stack import answers, named_api
 from crawler.settings import Settings
 from crawler.store.database import NEWER_MESSAGE, Schema, schema_of
 
 ASK_SECONDS = 2.0
+BEAT_SECONDS = 5.0
+SILENT_SECONDS = 60.0  # twelve beats: a busy machine may miss some
 # What Prefect tells, and what our runs tell through it, as one JSON document a line.
 JSON_LINES = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER": "json",
@@ -33,7 +38,7 @@ def api_of(settings: Settings) -> Api:
     """The Prefect server. StackFailed where none is named."""
     if settings.prefect_api_url is None:
         raise StackFailed("PREFECT_API_URL is not set: a service works for a Prefect server that is there")
-    return external(settings.prefect_api_url.rstrip("/"), settings)
+    return named_api(settings, settings.prefect_api_url)
 
 
 def schema_problem(url: str) -> str:
@@ -65,3 +70,16 @@ def wait_until_usable(problem: Callable[[], str], *, wait: Wait, report: Report)
         if wait(ASK_SECONDS):
             return False
     return True
+
+
+def beat_file(home: Path) -> Path:
+    """Touched every BEAT_SECONDS while the worker does its work."""
+    return home / "run" / "service-beat"
+
+
+def is_beating(home: Path) -> bool:
+    """Whether the worker has said of late that it does its work."""
+    try:
+        return abs(time.time() - beat_file(home).stat().st_mtime) < SILENT_SECONDS
+    except FileNotFoundError:
+        return False

@@ -1,17 +1,48 @@
-"""The Prefect server in the foreground, on a Postgres that is there, for workers on other machines."""
+"""What a Prefect server of several machines needs: the server in the foreground, and its deployments once a version."""
 
+import asyncio
 import os
 import sys
 import time
 from typing import NoReturn
 
 from crawler.errors import StackFailed
-from crawler.runtime.environment import server_environment
-from crawler.runtime.parts import Report
-from crawler.runtime.private import private_folder
-from crawler.runtime.service.needs import told_as, wait_until_usable
+from crawler.runtime.children import Report
+from crawler.runtime.environment import client_environment, server_environment
+from crawler.runtime.machine import private_folder
+from crawler.runtime.service.needs import api_of, database_of, server_problem, told_as, wait_until_usable
+from crawler.runtime.up import DEPLOYMENTS, register
 from crawler.settings import Settings
-from crawler.store.database import libpq_url, silence_of
+from crawler.store.database import libpq_url, prepare, schema_of, silence_of, upgrade
+
+
+def deploy(settings: Settings, *, may_upgrade: bool, patience_seconds: float, report: Report) -> int:
+    """Register the deployments and the work pool; gives how many deployments were new or different.
+
+    Twice does no harm.  may_upgrade: migrate the database first, whatever it holds; else only an empty one is.
+    patience_seconds: how long database and server are waited for.  Raises StackFailed where one of them stays silent.
+    """
+    url, api = database_of(settings), api_of(settings)
+    deadline = time.monotonic() + patience_seconds
+
+    def is_too_late(seconds: float) -> bool:
+        time.sleep(min(seconds, max(deadline - time.monotonic(), 0)))
+        return time.monotonic() >= deadline
+
+    def silence() -> str:
+        return silence_of(url) or server_problem(api)
+
+    if not wait_until_usable(silence, wait=is_too_late, report=report):
+        raise StackFailed(f"{silence()}: not within {patience_seconds:g} s")
+    if may_upgrade:
+        report(f"Database: {schema_of(url).value}")
+        upgrade(url)
+    else:
+        prepare(url, may_upgrade=False)
+    home = settings.home.resolve()
+    private_folder(home, "prefect")
+    os.environ.update(client_environment(home, api) | told_as(settings))
+    return asyncio.run(register(api, DEPLOYMENTS, database_url=url, is_ours=False))
 
 
 def serve_prefect(settings: Settings, *, host: str, port: int, address: str | None, report: Report) -> NoReturn:

@@ -11,26 +11,17 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from enum import StrEnum
-from typing import assert_never
 from uuid import UUID
 
 from crawler.runtime.environment import Api
 from crawler.runtime.service.needs import api_of
 from crawler.settings import settings
 
+POOL, CANCEL, CANCELLED = "pool", "cancel", "cancelled"  # what is asked
 ASK_SECONDS = 45.0  # less than a worker may be silent
 
 
-class RunWish(StrEnum):
-    """What is asked."""
-
-    POOL = "pool"
-    CANCEL = "cancel"
-    CANCELLED = "cancelled"
-
-
-def ask(what: RunWish, runs: Collection[UUID] = (), *, environment: Mapping[str, str]) -> bool:
+def ask(what: str, runs: Collection[UUID] = (), *, environment: Mapping[str, str]) -> bool:
     """Run this program; whether the server did what it was asked. environment: as `client_environment` makes it."""
     command = [sys.executable, "-m", "crawler.runtime.service.runs", what, *map(str, runs)]
     try:
@@ -39,21 +30,18 @@ def ask(what: RunWish, runs: Collection[UUID] = (), *, environment: Mapping[str,
         return False
 
 
-async def done(what: RunWish, runs: Sequence[UUID], *, api: Api) -> None:
+async def do(what: str, runs: Sequence[UUID], *, api: Api) -> None:
     """Do what this program was asked for."""
     from crawler.runtime.prefect.api import cancel_runs, client_of, declare_cancelled, ensure_pool  # noqa: PLC0415
 
-    match what:
-        case RunWish.POOL:
-            async with client_of(api) as client:
-                await ensure_pool(client, is_ours=False)
-        case RunWish.CANCEL:
-            await cancel_runs(api, only=runs)
-        case RunWish.CANCELLED:
-            await declare_cancelled(api, runs)
-        case _:
-            assert_never(what)
+    if what == POOL:
+        async with client_of(api) as client:
+            await ensure_pool(client, is_ours=False)
+    elif what == CANCEL:
+        await cancel_runs(api, only=runs)
+    else:
+        await declare_cancelled(api, runs)
 
 
 if __name__ == "__main__":
-    asyncio.run(done(RunWish(sys.argv[1]), [UUID(run) for run in sys.argv[2:]], api=api_of(settings())))
+    asyncio.run(do(sys.argv[1], [UUID(run) for run in sys.argv[2:]], api=api_of(settings())))

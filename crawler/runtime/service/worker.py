@@ -8,37 +8,24 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from types import FrameType
 from uuid import UUID
 
 from crawler.errors import CrawlerError, StackFailed
-from crawler.runtime.children import TAG, Child, end, tagged, tell, write_note
-from crawler.runtime.down import runs_of
-from crawler.runtime.environment import client_environment
-from crawler.runtime.leftovers import clear_away
-from crawler.runtime.machine import Process, held_if_free, process
-from crawler.runtime.parts import POLL_SECONDS, WORKER_END_SECONDS, Report
-from crawler.runtime.private import private_folder, write_private
-from crawler.runtime.service import runs
-from crawler.runtime.service.needs import (
-    api_of,
-    database_of,
-    schema_problem,
-    server_problem,
-    told_as,
-    wait_until_usable,
-)
-from crawler.runtime.service.notes import BEAT_SECONDS, beat_file, is_beating, tag_file, worker_note
+from crawler.runtime import children
+from crawler.runtime.children import Child, Report
+from crawler.runtime.environment import Api, worker_command, worker_environment
+from crawler.runtime.machine import Process, held_if_free, private_folder, process
+from crawler.runtime.service import needs, runs
+from crawler.runtime.up import clear_away, runs_of
 from crawler.settings import Settings
 
-POOL = "recrawl"  # of crawler/runtime/prefect/api.py, which takes a second to import
 ASK_AGAIN_SECONDS = 10.0
 SHORT_LIFE_SECONDS = 30.0
 MOST_SHORT_LIVES = 5
@@ -51,44 +38,27 @@ def work(settings: Settings, *, runs_at_once: int | None, patience: timedelta, r
     Raises StackFailed where another worker has this home, and where Prefect's worker does not stay; runs are ended in
     good order then, too.
     """
-    database_url, api = database_of(settings), api_of(settings)
+    database_url, api = needs.database_of(settings), needs.api_of(settings)
     home = settings.home.resolve()
     for name in ("run", "prefect", "tmp"):
         private_folder(home, name)
     with held_if_free(home / "run" / "service-worker.lock") as is_alone, _told_to_end() as told:
         if not is_alone:
             raise StackFailed(f"another worker has {home}: give this one a RECRAWL_HOME of its own")
-        environment = _environment(settings, home)
+        tag = children.tag_of(home, children.SERVICE_TAG)
+        own = worker_environment(home, api, tag=tag, database_url=database_url) | needs.told_as(settings)
         me = process(os.getpid())
         assert me is not None
-        write_note(worker_note(home), Child(me, {}))
-        beat_file(home).touch()
-        foreman = _Foreman(
-            home,
-            environment,
-            told=told,
-            report=report,
-            speaks=settings.log_format == "text",
-            server_problem=lambda: server_problem(api),
-        )
-        problems = (lambda: schema_problem(database_url), lambda: server_problem(api), foreman.pool_problem)
+        children.write_note(home, children.SERVICE_WORKER, Child(me, {}))
+        needs.beat_file(home).touch()
+        speaks = settings.log_format == "text"
+        environment = dict(os.environ) | own
+        foreman = _Foreman(home=home, api=api, environment=environment, told=told, report=report, speaks=speaks)
+        problems = (lambda: needs.schema_problem(database_url), foreman.server_problem, foreman.pool_problem)
         with _metrics(settings, home):
-            if all(wait_until_usable(problem, wait=foreman.rests, report=report) for problem in problems):
-                clear_away(environment[TAG], without=None, database_url=database_url, report=report)
+            if all(needs.wait_until_usable(problem, wait=foreman.rests, report=report) for problem in problems):
+                clear_away(tag, database_url=database_url, report=report)
                 foreman.work(runs_at_once=runs_at_once, patience=patience)
-
-
-def _environment(settings: Settings, home: Path) -> dict[str, str]:
-    """What Prefect's worker and its runs are started with."""
-    own = {
-        TAG: tag_of(home),
-        "RECRAWL_HOME": str(home),
-        "RECRAWL_DATABASE_URL": database_of(settings),
-        "TMPDIR": str(home / "tmp"),  # Prefect keeps runs' files in a folder of one name for all users
-        # Runs are started as "python", which has to be this one.
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-    }
-    return dict(os.environ) | client_environment(home, api_of(settings)) | told_as(settings) | own
 
 
 def _metrics(settings: Settings, home: Path) -> AbstractContextManager[None]:
@@ -97,26 +67,17 @@ def _metrics(settings: Settings, home: Path) -> AbstractContextManager[None]:
         return nullcontext()
     from crawler.runtime.metrics.served import worker_metrics  # noqa: PLC0415  3 MB, which few ask for
 
-    return worker_metrics(settings, home, tag=tag_of(home), is_alive=lambda: is_beating(home))
-
-
-def tag_of(home: Path) -> str:
-    """The name of this home's worker, for good: also the first part of the name of who holds its leases."""
-    file = tag_file(home)
-    if not file.exists():
-        write_private(file, secrets.token_hex(8))
-    return file.read_text(encoding="ascii")
+    host, port = settings.metrics_host, settings.metrics_port
+    return worker_metrics(
+        host, port, home, tag=children.tag_of(home, children.SERVICE_TAG), is_alive=lambda: needs.is_beating(home)
+    )
 
 
 @contextmanager
 def _told_to_end() -> Iterator[threading.Event]:
     """An event that the first SIGTERM or SIGINT sets; a second one ends nothing sooner, `patience` does."""
     told = threading.Event()
-
-    def tell_it(_number: int, _frame: FrameType | None) -> None:
-        told.set()
-
-    before = {number: signal.signal(number, tell_it) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield told
     finally:
@@ -124,34 +85,32 @@ def _told_to_end() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+@dataclass(slots=True, kw_only=True)
 class _Foreman:
     """Watches over Prefect's worker and its runs.
 
-    environment: of both.  server_problem: why the server is not to be used.  speaks: whether what Prefect's command
-    says to people may be heard beside what is told.
+    environment: of both.  told: to end.  speaks: whether what Prefect's command says to people may be heard beside what
+    is told.
     """
 
-    def __init__(
-        self,
-        home: Path,
-        environment: dict[str, str],
-        *,
-        told: threading.Event,
-        report: Report,
-        speaks: bool,
-        server_problem: Callable[[], str],
-    ) -> None:
-        self._home, self._environment, self._told, self._report = home, environment, told, report
-        self._speaks, self._server_problem = speaks, server_problem
-        self._worker: subprocess.Popen[bytes] | None = None
+    home: Path
+    api: Api
+    environment: dict[str, str]
+    told: threading.Event
+    report: Report
+    speaks: bool
+    worker: subprocess.Popen[bytes] | None = None
 
     def rests(self, seconds: float) -> bool:
         """Wait so long, alive; whether it was told to end meanwhile."""
-        beat_file(self._home).touch()
-        return self._told.wait(seconds)
+        needs.beat_file(self.home).touch()
+        return self.told.wait(seconds)
+
+    def server_problem(self) -> str:
+        return needs.server_problem(self.api)
 
     def pool_problem(self) -> str:
-        is_seen_to = runs.ask(runs.RunWish.POOL, environment=self._environment)
+        is_seen_to = runs.ask(runs.POOL, environment=self.environment)
         return "" if is_seen_to else "the Prefect server does not say that it has our work pool"
 
     def work(self, *, runs_at_once: int | None, patience: timedelta) -> None:
@@ -162,57 +121,55 @@ class _Foreman:
         """
         short_lives = 0
         try:
-            while not self._told.is_set():
+            while not self.told.is_set():
                 began = time.monotonic()
                 self._watch(runs_at_once)
                 short_lives = short_lives + 1 if time.monotonic() - began < SHORT_LIFE_SECONDS else 0
-                if short_lives >= MOST_SHORT_LIVES and not self._told.is_set():
+                if short_lives >= MOST_SHORT_LIVES and not self.told.is_set():
                     raise StackFailed("Prefect's worker ends as often as it is started: see what it has said")
-                wait_until_usable(self._server_problem, wait=self.rests, report=self._report)
+                needs.wait_until_usable(self.server_problem, wait=self.rests, report=self.report)
         finally:
             self._end_runs(patience)
             self._end_worker()
             self._clear_away()
-            worker_note(self._home).unlink(missing_ok=True)
+            children.forget(self.home, children.SERVICE_WORKER)
 
     def _clear_away(self) -> None:
         """Free what runs held that had to be killed: Prefect's worker kills one half a minute after it was asked."""
         try:
-            url = self._environment["RECRAWL_DATABASE_URL"]
-            clear_away(self._environment[TAG], without=None, database_url=url, report=self._report)
+            url = self.environment["RECRAWL_DATABASE_URL"]
+            clear_away(self.environment[children.TAG], database_url=url, report=self.report)
         except CrawlerError as error:  # their leases run out by themselves
-            self._report(f"Leases: not freed: {error}")
+            self.report(f"Leases: not freed: {error}")
 
     def _watch(self, runs_at_once: int | None) -> None:
         """Have Prefect's worker work until it ends, or this is told to."""
-        self._worker = self._started(runs_at_once)
-        while self._worker.poll() is None and not self.rests(BEAT_SECONDS):
+        self.worker = self._started(runs_at_once)
+        while self.worker.poll() is None and not self.rests(needs.BEAT_SECONDS):
             pass
-        if self._worker.poll() is not None:
-            self._report(f"Worker: Prefect's has ended by itself, exit code {self._worker.poll()}; its runs go on")
+        if self.worker.poll() is not None:
+            self.report(f"Worker: Prefect's has ended by itself, exit code {self.worker.poll()}; its runs go on")
 
     def _end_worker(self) -> None:
-        if self._worker is None:
+        if self.worker is None:
             return
-        self._worker.terminate()
+        self.worker.terminate()
         try:
-            self._worker.wait(WORKER_END_SECONDS)
+            self.worker.wait(children.END_SECONDS)
         except subprocess.TimeoutExpired:
-            self._worker.kill()
-            self._worker.wait()
+            self.worker.kill()
+            self.worker.wait()
 
     def _started(self, runs_at_once: int | None) -> subprocess.Popen[bytes]:
-        name = f"recrawl-{self._environment[TAG]}-{secrets.token_hex(2)}"
-        options = ["--name", name, "--pool", POOL, "--type", "process", "--install-policy", "never"]
-        if runs_at_once is not None:
-            options += ["--limit", str(runs_at_once)]
-        self._report(f"Worker: {name}")
+        name = f"recrawl-{self.environment[children.TAG]}-{secrets.token_hex(2)}"
+        limit = ["--limit", str(runs_at_once)] if runs_at_once is not None else []
+        self.report(f"Worker: {name}")
         return subprocess.Popen(
-            [sys.executable, "-m", "prefect", "worker", "start", *options],
-            env=self._environment,
-            cwd=self._home,  # not the user's: prefect would read settings from files that lie there
+            [*worker_command(name), *limit],
+            env=self.environment,
+            cwd=self.home,  # not the user's: prefect would read settings from files that lie there
             stdin=subprocess.DEVNULL,
-            stdout=None if self._speaks else subprocess.DEVNULL,
+            stdout=None if self.speaks else subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us, and we ask the runs first
         )
 
@@ -223,19 +180,21 @@ class _Foreman:
         while living := runs_of(processes := self._runs()):
             now = time.monotonic()
             if now > deadline:
-                self._report(f"Runs: {len(living)} have not ended in time")
-                end(processes, patience_seconds=WORKER_END_SECONDS)
+                self.report(f"Runs: {len(living)} have not ended in time")
+                children.end(processes)
                 break
             if living - asked or now - asked_at > ASK_AGAIN_SECONDS:
-                self._report(f"Runs: cancelling {len(living)}")
-                is_heard = runs.ask(runs.RunWish.CANCEL, living, environment=self._environment)
+                self.report(f"Runs: cancelling {len(living)}")
+                is_heard = runs.ask(runs.CANCEL, living, environment=self.environment)
                 if not is_heard or asked & living:
-                    tell(processes, signal.SIGTERM)  # Prefect's worker knows nothing of what one before it has begun
+                    children.tell(
+                        processes, signal.SIGTERM
+                    )  # Prefect's worker knows nothing of what one before it has begun
                 asked, asked_at = asked | living, time.monotonic()
-            beat_file(self._home).touch()
-            time.sleep(POLL_SECONDS)
+            needs.beat_file(self.home).touch()
+            time.sleep(children.POLL_SECONDS)
         if asked:
-            runs.ask(runs.RunWish.CANCELLED, asked, environment=self._environment)
+            runs.ask(runs.CANCELLED, asked, environment=self.environment)
 
     def _runs(self) -> list[Process]:
-        return [each for each in tagged(self._environment[TAG]) if runs_of([each])]
+        return [each for each in children.tagged(self.environment[children.TAG]) if runs_of([each])]

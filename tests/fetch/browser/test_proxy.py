@@ -85,7 +85,7 @@ async def test_all_that_the_pages_of_parallel_tabs_start_shows_the_password_from
         async with browser.tab(answer) as tab:
             for _ in range(3):
                 assert isinstance(await tab.render(Url(f"{root}/")), Rendered)
-            return asked, tab.refusals
+            return asked, tab._proxy.refusals
 
     async with browser:
         first, second, third = await asyncio.gather(*map(render_in_a_tab, ("https", "http", "https")))
@@ -99,7 +99,7 @@ async def test_strangers_who_connect_and_say_nothing_keep_no_page_from_being_ren
         return BrowserAnswer(200, (("Content-Type", "text/html"),), b"<p>x")
 
     async with browser, browser.tab(answer) as tab:
-        idle = [await asyncio.open_connection("127.0.0.1", tab.port) for _ in range(2 * MAX_UNAUTHENTICATED)]
+        idle = [await asyncio.open_connection("127.0.0.1", tab._proxy.port) for _ in range(2 * MAX_UNAUTHENTICATED)]
         outcome = await tab.render(Url(f"{SITE}/"))
         closed = [await reader.read() for reader, _ in idle[:MAX_UNAUTHENTICATED]]
         for _, writer in idle:

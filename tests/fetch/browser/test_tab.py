@@ -13,6 +13,7 @@ import pytest
 from crawler.core.http import Url
 from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
+from crawler.fetch.browser.process import tree_of
 from tests.patience import until
 
 SITE = "https://site.example"
@@ -148,6 +149,13 @@ async def test_what_a_page_does_to_its_tab_is_a_finding_and_the_next_page_is_ren
     assert not {"/pop0", "/sw.js"} & {request.url.removeprefix(SITE) for request in site.asked}
 
 
+def pids_of(browser: Browser) -> list[int]:
+    """The processes of the browser that runs."""
+    assert browser._running is not None
+    assert browser._running.pid is not None
+    return tree_of(browser._running.pid)
+
+
 async def test_a_browser_that_is_killed_takes_no_other_page_with_it(browser: Browser) -> None:
     site = Pages({"/": "<p>x<script>fetch('/slow')</script>", "/well": "<p>well"})
     waiting = asyncio.Event()
@@ -155,7 +163,7 @@ async def test_a_browser_that_is_killed_takes_no_other_page_with_it(browser: Bro
     async def answer(request: BrowserRequest) -> BrowserAnswer:
         if request.url.endswith("/slow") and not waiting.is_set():
             waiting.set()
-            for pid in browser.pids:
+            for pid in pids_of(browser):
                 os.kill(pid, 9)
         return await site.answer(request)
 
@@ -179,7 +187,7 @@ def is_running(pid: int) -> bool:
 async def test_no_process_is_left_of_a_browser_that_has_ended(browser: Browser) -> None:
     async with browser, browser.tab(Pages({"/": "<p>x"}).answer) as tab:
         await tab.render(Url(f"{SITE}/"))
-        pids = browser.pids
+        pids = pids_of(browser)
 
     assert pids
     assert not [pid for pid in pids if is_running(pid)]
@@ -190,11 +198,12 @@ import asyncio, sys
 from pathlib import Path
 from crawler.core.http import Url
 from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest
+from crawler.fetch.browser.process import tree_of
 
 async def main():
     browser = Browser(Path(sys.argv[1]), user_agent="test")
     async def answer(request):
-        print(*browser.pids, flush=True)
+        print(*tree_of(browser._running.pid), flush=True)
         await asyncio.Event().wait()
     async with browser, browser.tab(answer) as tab:
         await tab.render(Url("https://site.example/"))

@@ -22,12 +22,18 @@ from crawler.core.domain import Hold
 from crawler.engine import CrawlStats, LeaseResult
 from crawler.errors import LeaseLost, StackFailed
 from crawler.runtime.machine import Process, free_port, process
-from crawler.runtime.metrics.counted import Counted, counted_into
-from crawler.runtime.metrics.families import crawl_families
-from crawler.runtime.metrics.folder import TOTAL, ensure_metrics_folder, totals, write_counts
-from crawler.runtime.metrics.processes import process_families
-from crawler.runtime.metrics.server import serving
-from crawler.runtime.metrics.tally import MOST_REASONS, Tally
+from crawler.runtime.metrics.counted import (
+    MOST_REASONS,
+    TOTAL,
+    Counted,
+    Tally,
+    counted_into,
+    ensure_metrics_folder,
+    totals,
+    write_counts,
+)
+from crawler.runtime.metrics.families import crawl_families, process_families
+from crawler.runtime.metrics.served import serving
 
 
 def stats(*, same: int = 0, requests: int = 0, failed: int = 0) -> CrawlStats:

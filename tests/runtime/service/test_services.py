@@ -20,8 +20,8 @@ from benchmarks.fleet.findings import fleet_of, problems
 from benchmarks.fleet.leases import Killed, LeaseWatch, recorded_pages
 from benchmarks.fleet.sites import Asked, name_of, read_log
 from benchmarks.fleet.trial import helper
+from crawler.runtime.children import SERVICE_TAG
 from crawler.runtime.machine import free_port
-from crawler.runtime.service.notes import tag_file
 from labs.demo.server import Remote, living_process
 from tests.databases import execute
 from tests.flows.stage import ENDED, ask, run_state, start_run
@@ -194,7 +194,7 @@ def test_three_workers_crawl_on_while_one_is_killed_and_the_server_is_away(
         for _ in workers:
             start_run(deployed.api, "crawl/crawl")
         watch = LeaseWatch(several.database_url)
-        tags = [tag_file(several.home(f"worker{n}")).read_text() for n in range(3)]
+        tags = [(several.home(f"worker{n}") / "run" / SERVICE_TAG).read_text() for n in range(3)]
 
         def in_the_middle() -> list[int]:
             """The workers that have asked a site for pages under a lease which they hold still."""

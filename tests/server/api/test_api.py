@@ -19,7 +19,7 @@ from crawler.app.running.index_keeper import IndexKeeper
 from crawler.errors import BadInput
 from crawler.export import is_searchable, search
 from crawler.runtime.keys.api_tokens import make_token, revoke_token, token_shown, tokens_of
-from crawler.runtime.search_index import search_file
+from crawler.runtime.machine import search_file
 from crawler.server.api.limits import RateLimit
 from tests.commands import Recrawl, Site
 from tests.patience import PATIENCE_S
