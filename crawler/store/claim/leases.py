@@ -16,7 +16,7 @@ from crawler.core.domain import Domain, Lease, RobotsCopy, hours_in, is_own_serv
 from crawler.core.visit import NEVER
 from crawler.store.claim.held import fence
 from crawler.store.database import Connection, Database
-from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.domain_rows import COLUMNS, domain_from
 
 # A domain that is due, or has something in its inbox. Either is found by an index, however many sleep.
 DUE = "s.wake_at <= %(at)s"

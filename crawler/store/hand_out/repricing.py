@@ -7,7 +7,6 @@ them before their old due times.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from psycopg.rows import dict_row
 
@@ -16,8 +15,8 @@ from crawler.core.domain_settings import weighs_alike
 from crawler.core.freshness import Defaults, PricePolicy, due_again
 from crawler.core.http import PageKey
 from crawler.store.claim import fence
-from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.database import BY_KEY, Connection, Database, fetch_one
+from crawler.store.domain_rows import domain_numbered
 from crawler.store.hand_out.candidates import ScoredRows, score_keys, score_slice
 from crawler.store.hand_out.hand_out import PUT_OFF, due_in
 from crawler.store.hand_out.scoring import scoring_context
@@ -44,15 +43,15 @@ async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Default
     """
     async with db.transaction() as connection:
         await fence(connection, lease)
-        row = await _one(connection, WAITING, (lease.domain.id,))
+        row = await fetch_one(connection, dict_row, WAITING, (lease.domain.id,))
         if row is None:
             return False
         after = bytes.fromhex(row["payload"].get("after", ""))
         if not after:
             await connection.execute(BEGIN, (lease.domain.id, row["id"]))
-        wished = await _one(connection, f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (lease.domain.id,))  # noqa: S608
+        wished = await domain_numbered(connection, lease.domain.id)
         context = await scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
-        if wished is None or context is None or not weighs_alike(domain_from(wished).settings, lease.domain.settings):
+        if wished is None or context is None or not weighs_alike(wished.settings, lease.domain.settings):
             return False
         if not after and not isinstance(context.revisit, PricePolicy):
             await connection.execute(LEAVE_ALL, (lease.domain.id,))
@@ -86,9 +85,3 @@ async def _write(connection: Connection, domain_id: int, pages: ScoredRows, *, a
         "due_at": [due_in(float(each), at=at) for each in days],
     }
     await connection.execute(PUT_OFF, values)
-
-
-async def _one(connection: Connection, statement: str, values: tuple[object, ...]) -> dict[str, Any] | None:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return await cursor.fetchone()

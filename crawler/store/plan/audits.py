@@ -14,7 +14,7 @@ from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import NEVER
 from crawler.store.database import Connection, Database
-from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.domain_rows import COLUMNS, domain_from
 
 DOMAINS = f"""
     SELECT {COLUMNS}, coalesce(d.budget_per_day, l.budget_per_day) AS budget

@@ -15,7 +15,8 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import USUAL_AMOUNT, Belief
 from crawler.store.columns import costs_from
 from crawler.store.database import Database
-from crawler.store.domains import COLUMNS, domain_from, post_reprice
+from crawler.store.domain_inbox import post_reprice
+from crawler.store.domain_rows import COLUMNS, domain_from
 
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
 FLOWS = """

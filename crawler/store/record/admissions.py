@@ -11,12 +11,13 @@ from crawler.store.record.novelty import NoveltyBatch
 from crawler.store.record.opic import OpicBatch
 from crawler.store.record.positions import PagePosition
 
-NEW_PAGES = """
-    COPY page (domain_id, key, url, first_seen_at, prior_no, reason, evidence_a, evidence_b, redirects)
-    FROM STDIN (FORMAT BINARY)
+PAGE_COLUMNS = """
+    domain_id int8, key bytea, url text, first_seen_at timestamptz, prior_no int2, reason text, evidence_a float8,
+    evidence_b float8, redirects int2
 """
-NEW_FRONTIER = """
-    COPY frontier (domain_id, key, state, rank, depth, due_at, favoured, url_score, section) FROM STDIN (FORMAT BINARY)
+FRONTIER_COLUMNS = """
+    domain_id int8, key bytea, state text, rank int4, depth int2, due_at timestamptz, favoured bool, url_score float8,
+    section int2
 """
 REFUSED_LATER = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
 
@@ -113,15 +114,5 @@ async def write(
         )
         for (link, stand), group in zip(known, groups, strict=True)
     )
-    await copy(
-        connection,
-        NEW_PAGES,
-        ["int8", "bytea", "text", "timestamptz", "int2", "text", "float8", "float8", "int2"],
-        pages,
-    )
-    await copy(
-        connection,
-        NEW_FRONTIER,
-        ["int8", "bytea", "text", "int4", "int2", "timestamptz", "bool", "float8", "int2"],
-        frontier,
-    )
+    await copy(connection, "page", PAGE_COLUMNS, pages)
+    await copy(connection, "frontier", FRONTIER_COLUMNS, frontier)

@@ -14,8 +14,8 @@ from crawler.core.http import Url, key_of
 from crawler.core.opic import Ordering, head_start, seed_endowment
 from crawler.core.visit import State
 from crawler.store.claim import fence
-from crawler.store.database import Connection, Database
-from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.database import Connection, Database, fetch_all
+from crawler.store.domain_rows import domain_numbered
 from crawler.store.learned import groups_of
 from crawler.store.record import shared_schedules, signals
 
@@ -174,19 +174,16 @@ async def _rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
 
     It would give pages their old ranks, or read them in full as the user does not want them any more.
     """
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(CHUNK, (lease.domain.id, INBOX_CHUNK))
-        rows = await cursor.fetchall()
-        if any(row["kind"] == "reorder" or row["payload"].get("full") for row in rows):
-            # Read after the inbox: whoever wrote there had written this, too.
-            await cursor.execute(f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (lease.domain.id,))  # noqa: S608  our list
-            found = await cursor.fetchone()
-            today, then = domain_from(found).settings if found else None, lease.domain.settings
-            if today is None or today.ordering != then.ordering:
-                rows = [row for row in rows if row["kind"] != "reorder"]
-            if today is None or not reads_alike(today, then):
-                rows = [row for row in rows if not row["payload"].get("full")]
-        return rows
+    rows = await fetch_all(connection, dict_row, CHUNK, (lease.domain.id, INBOX_CHUNK))
+    if any(row["kind"] == "reorder" or row["payload"].get("full") for row in rows):
+        # Read after the inbox: whoever wrote there had written this, too.
+        found = await domain_numbered(connection, lease.domain.id)
+        today, then = found.settings if found else None, lease.domain.settings
+        if today is None or today.ordering != then.ordering:
+            rows = [row for row in rows if row["kind"] != "reorder"]
+        if today is None or not reads_alike(today, then):
+            rows = [row for row in rows if not row["payload"].get("full")]
+    return rows
 
 
 def _rest_of_copies(lease: Lease, defaults: Defaults | None) -> timedelta | None:

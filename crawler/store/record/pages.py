@@ -1,20 +1,30 @@
 """Pages as a record writes them: what is known of each, its due time, links and versions."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from crawler.core.change import Change
 from crawler.core.freshness import Wanted, without_prior
 from crawler.core.http import PageKey
+from crawler.core.page import Version
 from crawler.core.visit import BULK_REDIRECT, State, Visit
-from crawler.store.columns import clean, copy, to_signed
+from crawler.store.columns import clean, copy, to_signed, unnest
 from crawler.store.database import Connection
 from crawler.store.record import content
 from crawler.store.record.opic import OpicBatch
 
+PAGE_COLUMNS = """
+    key bytea, at timestamptz, status smallint, reason text, failures smallint, soft_errors smallint,
+    withheld_since timestamptz, evidence_a float8, evidence_b float8, amount_total float8, amount_changes float8,
+    moved_to bytea, led_to bytea, good bool, missing_since timestamptz, changed bool, announced float8, rereads bool,
+    renews bool, etag text, last_modified text, body_bytes int, number int, body_digest bytea, text_digest bytea,
+    main_digest bytea, shape_digest bytea, fingerprint bigint, is_rendered bool
+"""
+VERSION_COLUMNS = [each.name for each in fields(Version)]
 # What a look may leave as it was comes as null.
-PAGES = """
+PAGES = f"""
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,
            withheld_since = x.withheld_since,
@@ -34,7 +44,7 @@ PAGES = """
            etag = CASE WHEN x.renews THEN x.etag ELSE p.etag END,
            last_modified = CASE WHEN x.renews THEN x.last_modified ELSE p.last_modified END,
            received_bytes = coalesce(x.body_bytes, p.received_bytes),
-           version = coalesce(x.version, p.version),
+           version = coalesce(x.number, p.version),
            body_digest = CASE WHEN x.rereads  -- what a change of scope had made us forget
                               THEN (SELECT s.body_digest FROM snapshot s
                                      WHERE s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version)
@@ -42,52 +52,36 @@ PAGES = """
            text_digest = coalesce(x.text_digest, p.text_digest),
            main_digest = coalesce(x.main_digest, p.main_digest),
            shape_digest = coalesce(x.shape_digest, p.shape_digest),
-           fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END,
+           fingerprint = CASE WHEN x.number IS NULL THEN p.fingerprint ELSE x.fingerprint END,
            is_rendered = coalesce(x.is_rendered, p.is_rendered)
-      FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
-                  %(failures)s::smallint[], %(soft_errors)s::smallint[], %(withheld_since)s::timestamptz[],
-                  %(evidence_a)s::float8[],
-                  %(evidence_b)s::float8[], %(amount_total)s::float8[], %(amount_changes)s::float8[],
-                  %(moved_to)s::bytea[], %(led_to)s::bytea[], %(good)s::bool[],
-                  %(missing_since)s::timestamptz[], %(changed)s::bool[], %(announced)s::float8[], %(rereads)s::bool[],
-                  %(renews)s::bool[],
-                  %(etag)s::text[], %(last_modified)s::text[],
-                  %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[], %(text_digest)s::bytea[],
-                  %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[],
-                  %(is_rendered)s::bool[])
-        AS x(key, at, status, reason, failures, soft_errors, withheld_since, evidence_a, evidence_b, amount_total,
-             amount_changes, moved_to, led_to, good, missing_since, changed,
-             announced, rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest,
-             main_digest, shape_digest, fingerprint, is_rendered)
+      FROM {unnest(PAGE_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
-"""
-FRONTIER = """
+"""  # noqa: S608  only our own columns are put in
+FRONTIER = f"""
     UPDATE frontier f
        SET state = x.state, due_at = x.due_at, wanted = x.wanted,
            rank = CASE WHEN x.state = 'new' THEN f.rank ELSE 0 END
-      FROM unnest(%(key)s::bytea[], %(state)s::text[], %(due_at)s::timestamptz[], %(wanted)s::smallint[])
-        AS x(key, state, due_at, wanted)
+      FROM {unnest("key bytea, state text, due_at timestamptz, wanted smallint")}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
-"""
-SHALLOWER = """
+"""  # noqa: S608  likewise
+SHALLOWER = f"""
     UPDATE frontier f SET depth = x.depth
-      FROM unnest(%(key)s::bytea[], %(depth)s::smallint[]) AS x(key, depth)
+      FROM {unnest("key bytea, depth smallint")}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.depth > x.depth
-"""
-LINKS = """
+"""  # noqa: S608  likewise
+LINKS = f"""
     INSERT INTO page_links (domain_id, key, targets, external_domains, external_link_counts)
     SELECT %(domain_id)s, x.key, x.targets, string_to_array(x.external_domains, ' '),
            string_to_array(x.external_link_counts, ' ')::int[]
-      FROM unnest(%(key)s::bytea[], %(targets)s::bytea[], %(external_domains)s::text[],
-                  %(external_link_counts)s::text[])
-        AS x(key, targets, external_domains, external_link_counts)
+      FROM {unnest("key bytea, targets bytea, external_domains text, external_link_counts text")}
     ON CONFLICT (domain_id, key) DO UPDATE
        SET targets = excluded.targets, external_domains = excluded.external_domains,
            external_link_counts = excluded.external_link_counts
-"""
-SNAPSHOTS = """
-    COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
-                   main_digest, fingerprint, distance_bits, is_rendered, headers) FROM STDIN (FORMAT BINARY)
+"""  # noqa: S608  likewise
+SNAPSHOT_COLUMNS = """
+    domain_id int8, key bytea, number int4, at timestamptz, title text, language text, content_type text, text text,
+    body_digest bytea, text_digest bytea, main_digest bytea, fingerprint int8, distance_bits int2, is_rendered bool,
+    headers text
 """
 TO_RENDER = """
     UPDATE frontier SET due_at = least(due_at, %(at)s), wanted = %(wanted)s
@@ -125,6 +119,7 @@ def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
     heir = visit.moved_to.key if visit.moved_to else None
     version = visit.snapshot.version if visit.snapshot else None
     prior = visit.target.terms.prior
+    before = visit.target.version
     evidence = [float(number) for number in without_prior(visit.belief.a, visit.belief.b, prior.a, prior.b)]
     return {
         "key": visit.target.key,
@@ -144,32 +139,27 @@ def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
         "missing_since": visit.missing_since,
         "changed": visit.change is Change.CHANGED,
         "announced": books.announced.get(visit.target.key, 0.0),
-        "rereads": visit.is_good and visit.links is not None and not version and _is_forgotten(visit),
+        "rereads": visit.is_good
+        and visit.links is not None
+        and not version
+        and before is not None
+        and before.body_digest == FORGOTTEN,
         "renews": visit.validators is not None,
         "etag": clean(visit.validators.etag) if visit.validators else None,
         "last_modified": clean(visit.validators.last_modified) if visit.validators else None,
         "body_bytes": visit.body_bytes,
-        "version": version.number if version else None,
-        "body_digest": version.body_digest if version else None,
-        "text_digest": version.text_digest if version else None,
-        "main_digest": version.main_digest if version else None,
-        "shape_digest": version.shape_digest if version else None,
+        **{name: getattr(version, name) if version else None for name in VERSION_COLUMNS},
         "fingerprint": to_signed(version.fingerprint) if version else None,
-        "is_rendered": version.is_rendered if version else None,
     }
-
-
-def _is_forgotten(visit: Visit) -> bool:
-    return visit.target.version is not None and visit.target.version.body_digest == FORGOTTEN
 
 
 async def write_links(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:
-    changed = {
-        visit.target.key: (visit.recipients or (), visit.external_links or ())
+    found = (
+        (visit.target, (visit.recipients or (), visit.external_links or ()))
         for visit in visits
         if visit.links is not None
-        and (visit.recipients or (), visit.external_links or ()) != (visit.target.outlinks, visit.target.external_links)
-    }
+    )
+    changed = {target.key: links for target, links in found if links != (target.outlinks, target.external_links)}
     if changed:
         await connection.execute(
             LINKS,
@@ -196,8 +186,8 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
     await content.put(connection, domain_id, {s.version.body_digest: s.body for _, s in fresh})
     await copy(
         connection,
-        SNAPSHOTS,
-        ["int8", "bytea", "int4", "timestamptz", *["text"] * 4, *["bytea"] * 3, "int8", "int2", "bool", "text"],
+        "snapshot",
+        SNAPSHOT_COLUMNS,
         (
             (
                 domain_id,
