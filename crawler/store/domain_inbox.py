@@ -18,6 +18,7 @@ REPRICE = """
     INSERT INTO inbox (domain_id, kind, payload, arrived_at)
     SELECT %(domain_id)s, 'reprice', '{}', %(at)s WHERE NOT EXISTS (SELECT FROM waiting)
 """
+GO_ON_AFTER = "UPDATE inbox SET payload = payload || jsonb_build_object('after', %s::text) WHERE id = %s"
 SIGNALS_CHUNK = 1000  # of one inbox row
 
 
@@ -29,6 +30,11 @@ async def post(connection: Connection, domain_id: int, kind: str, payload: dict[
 async def post_reprice(connection: Connection, domain_id: int, *, at: datetime) -> None:
     """Let all pages of a domain be scored again: by another price, other settings or other evidence."""
     await connection.execute(REPRICE, {"domain_id": domain_id, "at": at})
+
+
+async def go_on_after(connection: Connection, inbox_id: int, key: bytes) -> None:
+    """Keep how far a row of the inbox that means all pages was applied: up to this page."""
+    await connection.execute(GO_ON_AFTER, (key.hex(), inbox_id))
 
 
 async def post_signals(

@@ -16,6 +16,7 @@ from crawler.core.freshness import Defaults, PricePolicy, due_again
 from crawler.core.http import PageKey
 from crawler.store.claim import fence
 from crawler.store.database import BY_KEY, Connection, Database, fetch_one
+from crawler.store.domain_inbox import go_on_after
 from crawler.store.domain_rows import domain_numbered
 from crawler.store.hand_out.candidates import ScoredRows, score_keys, score_slice
 from crawler.store.hand_out.hand_out import PUT_OFF, due_in
@@ -27,7 +28,6 @@ SLICE = 10_000  # pages scored under one lease: about half a second, in which ot
 WAITING = """
     SELECT id, payload FROM inbox WHERE domain_id = %s AND kind = 'reprice' ORDER BY id LIMIT 1 FOR UPDATE
 """
-GO_ON_AFTER = "UPDATE inbox SET payload = payload || jsonb_build_object('after', %s::text) WHERE id = %s"
 # This pass serves for all changes of the price before it begins.
 BEGIN = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %s AND NOT payload ? 'after'"
 DONE = "DELETE FROM inbox WHERE id = %s"
@@ -61,7 +61,7 @@ async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Default
         if len(pages.rows) < most:
             await connection.execute(DONE, (row["id"],))
         else:
-            await connection.execute(GO_ON_AFTER, (pages.rows[-1].key.hex(), row["id"]))
+            await go_on_after(connection, row["id"], pages.rows[-1].key)
         return True
 
 

@@ -23,7 +23,8 @@ from crawler.core.novelty import (
     time_after,
 )
 from crawler.core.visit import State, Visit
-from crawler.store.database import Connection
+from crawler.store.columns import unnest
+from crawler.store.database import Connection, fetch_value
 from crawler.store.learned import GROUPS, novelty_memory_of, put_novelty_memory
 from crawler.store.record.opic import OpicBatch
 
@@ -31,14 +32,13 @@ MOST_MOVED = 2000  # pages held back, or let go, with one batch
 LINKS_WORTH = 0.5  # of what pages of other sections are worth that a look makes known
 
 TEMPLATES = "SELECT no, template, first_looks, novelty, held_until, is_moving FROM prior WHERE domain_id = %s"
-PUT_TEMPLATES = """
+PUT_TEMPLATES = f"""
     UPDATE prior p SET first_looks = x.looks, novelty = x.found, held_until = x.held_until, is_moving = x.is_moving
-      FROM unnest(%(no)s::smallint[], %(looks)s::float8[], %(found)s::float8[], %(held_until)s::timestamptz[],
-                  %(is_moving)s::bool[]) AS x(no, looks, found, held_until, is_moving)
+      FROM {unnest("no smallint, looks float8, found float8, held_until timestamptz, is_moving bool")}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
        AND (p.first_looks, p.novelty, p.held_until, p.is_moving)
            IS DISTINCT FROM (x.looks, x.found, x.held_until, x.is_moving)
-"""
+"""  # noqa: S608  only our own columns are put in
 # The first ones, since they would come next, but for those that are handed out: they are being fetched, and their days
 # would be lost. What its user favours, or named by its URL, is never held back.
 HOLD = """
@@ -229,5 +229,4 @@ async def _move(
     values |= {"after": after, "every": ASK_AGAIN_EVERY, "last": at + LONGEST_WAIT, "handed_out": list(handed_out)}
     moved = (await connection.execute(HOLD, values)).rowcount
     known.held_until = min(after + moved * ASK_AGAIN_EVERY, at + LONGEST_WAIT)
-    left_out = await (await connection.execute(LEFT_OUT, values)).fetchone()
-    return moved == MOST_MOVED or bool(left_out and left_out[0])
+    return moved == MOST_MOVED or bool(await fetch_value(connection, LEFT_OUT, values))

@@ -6,7 +6,7 @@ from datetime import datetime
 from crawler.core.http import PageKey
 from crawler.core.opic import LevelQueues, Order, PageStack, level_of, ranks_of
 from crawler.core.visit import LOOK_AGAIN_REFUSED, State
-from crawler.store.database import Connection
+from crawler.store.database import Connection, fetch_value
 
 MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve
 IN = frozenset({State.NEW, State.KNOWN})  # who takes part: exactly the pages that have a row in cash
@@ -105,8 +105,7 @@ async def positions_of(
 async def places_for(connection: Connection, domain_id: int, order: Order, depths: set[int]) -> LevelQueues | PageStack:
     """Where new pages so many links away go."""
     if order is Order.DEPTH:
-        top = await (await connection.execute(TOP, {"domain_id": domain_id})).fetchone()
-        return PageStack(top[0] or 0 if top else 0)
+        return PageStack(await fetch_value(connection, TOP, {"domain_id": domain_id}) or 0)
     levels = sorted(set(map(level_of, depths)))
     least, first = zip(*map(ranks_of, levels), strict=True)
     values = {"domain_id": domain_id, "levels": levels, "least": list(least), "first": list(first)}
