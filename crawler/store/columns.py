@@ -29,6 +29,16 @@ def unnest(columns: str) -> str:
     return f"unnest({arrays}) AS x({', '.join(name for name, _ in parsed)})"
 
 
+def placeholders(names: Iterable[str]) -> str:
+    """Return the SQL for the values of parameters that have these names."""
+    return ", ".join(f"%({name})s" for name in names)
+
+
+def excluded(names: Iterable[str]) -> str:
+    """Return what an upsert sets where the row is there: these columns to what was to be inserted."""
+    return ", ".join(f"{name} = excluded.{name}" for name in names)
+
+
 def _parse_columns(columns: str) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in (each.split() for each in columns.split(","))]
 

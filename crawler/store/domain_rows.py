@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
 from datetime import timedelta
 from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.domain import Domain
+from crawler.core.domain import Domain, RobotsCopy
 from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of, with_values
 from crawler.core.http import Authority, Url
 from crawler.core.page import View
 from crawler.core.page_rules import PageRule
 from crawler.core.setting import Kind, Setting
+from crawler.store.columns import excluded, placeholders
 from crawler.store.database import Connection, Database, Values, fetch_all
 
 WRITTEN = [setting.column for setting in SETTINGS]
@@ -22,11 +24,16 @@ COLUMNS = f"""
     ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules,
     (SELECT s.addresses FROM domain_state s WHERE s.domain_id = d.id) AS addresses
 """  # noqa: S608  only our own columns are put in
-INSERT_RULE = """
-    INSERT INTO rule (domain_id, no, pattern, least_s, most_s, weight, once, max_pages, pages,
-                      ignore, watch, ignore_text, render)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-"""
+RULE_COLUMNS = (
+    *("domain_id", "no", "pattern", "least_s", "most_s", "weight", "once", "max_pages", "pages"),
+    *("ignore", "watch", "ignore_text", "render"),
+)
+INSERT_RULE = f"INSERT INTO rule ({', '.join(RULE_COLUMNS)}) VALUES ({', '.join(['%s'] * len(RULE_COLUMNS))})"  # noqa: S608
+ROBOTS_COLUMNS = [each.name for each in fields(RobotsCopy)]
+INSERT_ROBOTS = f"""
+    INSERT INTO robots (domain_id, {", ".join(ROBOTS_COLUMNS)})
+    VALUES (%(domain_id)s, {placeholders(ROBOTS_COLUMNS)}) ON CONFLICT (domain_id)
+"""  # noqa: S608  likewise
 LIMITED = "SELECT pattern, pages FROM rule WHERE domain_id = %s AND max_pages IS NOT NULL"
 AT_ONCE = 10_000  # URLs read at a time
 
@@ -91,6 +98,12 @@ def _rules_from(rows: Iterable[dict[str, Any]]) -> tuple[PageRule, ...]:
         )
         for row in rows
     )
+
+
+async def put_robots(connection: Connection, domain: Domain, copy: RobotsCopy, *, replaces: bool) -> None:
+    """Store a domain's robots.txt. replaces: the one that is there already."""
+    statement = f"{INSERT_ROBOTS} {f'DO UPDATE SET {excluded(ROBOTS_COLUMNS)}' if replaces else 'DO NOTHING'}"
+    await connection.execute(statement.encode(), asdict(copy) | {"domain_id": domain.id})
 
 
 async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[PageRule]) -> None:

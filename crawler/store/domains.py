@@ -1,7 +1,7 @@
 """Domains as their users register and change them. Nothing here touches a page: that is the lease holder's."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
 from psycopg.rows import dict_row
@@ -13,6 +13,7 @@ from crawler.core.freshness import ALL_KINDS, ELSEWHERE, PRIOR, Belief, ChangeSi
 from crawler.core.http import Authority, Url
 from crawler.core.opic import COINS, Pool
 from crawler.errors import BadInput
+from crawler.store.columns import placeholders, unnest
 from crawler.store.database import Connection, Database, fetch_all, fetch_value
 from crawler.store.domain_inbox import post, post_reprice, post_signals
 from crawler.store.domain_rows import (
@@ -21,19 +22,16 @@ from crawler.store.domain_rows import (
     domain_from,
     domain_numbered,
     find_domains,
+    put_robots,
     replace_rules,
     setting_values,
 )
 
 INSERT = f"""
     INSERT INTO domain (authority, scheme, registered_at, {", ".join(WRITTEN)})
-    VALUES (%(authority)s, %(scheme)s, %(at)s, {", ".join(f"%({column})s" for column in WRITTEN)})
+    VALUES (%(authority)s, %(scheme)s, %(at)s, {placeholders(WRITTEN)})
     RETURNING id
 """  # noqa: S608  likewise
-INSERT_ROBOTS = """
-    INSERT INTO robots (domain_id, body, outcome, fetched_at, good_at, due_at)
-    VALUES (%(domain_id)s, %(body)s, %(outcome)s, %(fetched_at)s, %(good_at)s, %(due_at)s) ON CONFLICT (domain_id)
-"""
 UPDATE = f"""
     UPDATE domain SET {", ".join(f"{column} = %({column})s" for column in WRITTEN)}
      WHERE id = %(id)s
@@ -108,15 +106,13 @@ KNOWN_PRIOR = """
     SELECT kind, a, b, pages, domains FROM kind_prior
      WHERE kind IN (%(kind)s, %(all)s) AND domains > 0 ORDER BY kind = %(all)s LIMIT 1
 """
-WRITE_PRIORS = """
+WRITE_PRIORS = f"""
     INSERT INTO kind_prior (kind, a, b, pages, domains, planned_at)
-    SELECT x.kind, x.a, x.b, x.pages, x.domains, %(at)s
-      FROM unnest(%(kind)s::text[], %(a)s::float8[], %(b)s::float8[], %(pages)s::bigint[], %(domains)s::int[])
-        AS x(kind, a, b, pages, domains)
+    SELECT x.*, %(at)s FROM {unnest("kind text, a float8, b float8, pages bigint, domains int")}
     ON CONFLICT (kind) DO UPDATE
        SET a = excluded.a, b = excluded.b, pages = excluded.pages, domains = excluded.domains,
            planned_at = excluded.planned_at
-"""
+"""  # noqa: S608  only our own columns are put in
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +189,7 @@ async def register(
 async def keep_robots(db: Database, domain: Domain, copy: RobotsCopy) -> None:
     """Keep a robots.txt that was read outside any lease, unless there is one already."""
     async with db.transaction() as connection:
-        await connection.execute(f"{INSERT_ROBOTS} DO NOTHING".encode(), asdict(copy) | {"domain_id": domain.id})
+        await put_robots(connection, domain, copy, replaces=False)
 
 
 def _refuse(refusals: Collection[str]) -> None:

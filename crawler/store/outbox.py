@@ -208,18 +208,14 @@ def _groups(
     """Positions that share a message: neighbours alone, so that all messages stand in the feed's order."""
     group, used = list[int](), 0
     for position, is_grouped, size in rows:
-        if group and most_bytes is not None and used + size > most_bytes:
+        is_alone = not (is_joined or is_grouped)
+        is_too_large = most_bytes is not None and used + size > most_bytes
+        if group and (is_alone or is_too_large or len(group) == most_each):
             yield group
             group, used = [], 0
-        used += size
-        if not (is_joined or is_grouped):
-            if group:
-                yield group
-            yield [position]
-            group, used = [], 0
-            continue
         group.append(position)
-        if len(group) == most_each:
+        used += size
+        if is_alone:
             yield group
             group, used = [], 0
     if group:

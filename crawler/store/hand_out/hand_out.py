@@ -17,6 +17,7 @@ from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, score_head, with_more_new
 from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import is_revisit, targets_of
+from crawler.store.learned.memories import novelty_memory_of
 from crawler.store.partitions import count_if_outgrown
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
@@ -63,23 +64,23 @@ async def hand_out(
     """
     await count_if_outgrown(db, lease.domain.id)
     async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "at": at, "without": list(without), "requested_only": requested_only}
+        values = {"domain_id": lease.domain.id, "at": at, "without": list(without)}
+        values |= {"most": most, "requested_only": requested_only}
         context = await scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
         if context is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         await connection.execute(BY_KEY)
-        weighed, selection = await _best(connection, values | {"most": most}, context=context)
+        weighed, selection = await _best(connection, values, context)
         memory = None  # read where a URL with a query is met
         for _ in range(MOST_WINDOWS):
             doubtful = _with_queries(weighed, selection)
             if doubtful and memory is None:
-                memory = await learned.novelty_memory_of(connection, lease.domain.id)
+                memory = await novelty_memory_of(connection, lease.domain.id)
             repeats = [row.key for row in doubtful if memory is not None and memory.is_read_already(row.url)]
             if not repeats:
                 break
-            aside = {"domain_id": lease.domain.id, "keys": repeats, "until": at + LONGEST_WAIT}
-            await connection.execute(SET_ASIDE, aside)
-            weighed, selection = await _best(connection, values | {"most": most}, context=context)
+            await connection.execute(SET_ASIDE, values | {"keys": repeats, "until": at + LONGEST_WAIT})
+            weighed, selection = await _best(connection, values, context)
         if len(selection.later):
             due = [due_in(float(days), at=at) for days in selection.due_in]
             keys = [weighed.rows[n].key for n in selection.later]
@@ -102,12 +103,12 @@ async def preview(db: Database, domain: Domain, *, most: int, at: datetime, defa
         if context is None:
             return []
         await connection.execute(BY_KEY)
-        weighed, selection = await _best(connection, values, context=context)
+        weighed, selection = await _best(connection, values, context)
         return await targets_of(connection, domain.id, weighed, selection.chosen.tolist(), context)
 
 
 async def _best(
-    connection: Connection, values: dict[str, Any], *, context: ScoringContext
+    connection: Connection, values: dict[str, Any], context: ScoringContext
 ) -> tuple[ScoredRows, Selection]:
     """Score the first candidates of both orders, then further windows of the due order as long as one yields pages.
 
@@ -126,7 +127,9 @@ async def _best(
     }
     weighed = await score_head(connection, values | window, context)
     selection = _selected(weighed, values, context)
-    if _are_new_ones_missing(weighed, selection, slots, share_known=share_known):
+    new = int(weighed.head.is_new.sum())
+    known = len(selection.chosen) - int(weighed.head.is_new[selection.chosen].sum())
+    if slots - share_known <= new < slots - known:  # due pages not worth a visit leave room for new ones not read yet
         weighed = await with_more_new(connection, values | window | {"most_new": share_known}, context, weighed)
         selection = _selected(weighed, values, context)
     room = MOST_OVERDUE - len(weighed.rows)
@@ -195,13 +198,6 @@ def _selected(
         requested_only=values["requested_only"],
         last_window=last_window,
     )
-
-
-def _are_new_ones_missing(weighed: ScoredRows, selection: Selection, slots: int, *, share_known: int) -> bool:
-    """Whether due pages that are not worth a look leave room for new ones that were not read."""
-    new = int(weighed.head.is_new.sum())
-    known = len(selection.chosen) - int(weighed.head.is_new[selection.chosen].sum())
-    return slots - share_known <= new < slots - known
 
 
 def due_in(days: float, *, at: datetime) -> datetime:

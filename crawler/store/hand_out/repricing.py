@@ -18,7 +18,7 @@ from crawler.store.claim import fence
 from crawler.store.database import BY_KEY, Connection, Database, fetch_one
 from crawler.store.domain_inbox import go_on_after
 from crawler.store.domain_rows import domain_numbered
-from crawler.store.hand_out.candidates import ScoredRows, score_keys, score_slice
+from crawler.store.hand_out.candidates import BY_KEYS, SLICES, ScoredRows, score_pages
 from crawler.store.hand_out.hand_out import PUT_OFF, due_in
 from crawler.store.hand_out.scoring import scoring_context
 
@@ -56,7 +56,8 @@ async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Default
         if not after and not isinstance(context.revisit, PricePolicy):
             await connection.execute(LEAVE_ALL, (lease.domain.id,))
         await connection.execute(BY_KEY)
-        pages = await score_slice(connection, domain_id=lease.domain.id, after=after, most=most, at=at, context=context)
+        values = {"domain_id": lease.domain.id, "after_key": after, "most": most, "at": at}
+        pages = await score_pages(connection, SLICES, values, context)
         await _write(connection, lease.domain.id, pages, at=at)
         if len(pages.rows) < most:
             await connection.execute(DONE, (row["id"],))
@@ -71,7 +72,8 @@ async def reweigh(
     """Give these pages the due times of today, since something was heard of them."""
     context = await scoring_context(connection, domain, at=at, defaults=defaults)
     if context is not None:
-        pages = await score_keys(connection, domain_id=domain.id, keys=keys, at=at, context=context)
+        values = {"domain_id": domain.id, "keys": list(keys), "at": at}
+        pages = await score_pages(connection, BY_KEYS, values, context)
         await _write(connection, domain.id, pages, at=at)
 
 

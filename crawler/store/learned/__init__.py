@@ -3,8 +3,7 @@
 `learned_memories` reads mask, soft errors and renders at once. Uses claim and domains.
 """
 
-from crawler.store.learned.memories import learned_memories, mask_of, put_mask, put_renders, put_soft_errors
-from crawler.store.learned.novelty import novelty_memory_of, put_novelty_memory
+from crawler.store.learned.memories import learned_memories, mask_of
 from crawler.store.learned.prior import GROUPS, groups_of
 from crawler.store.learned.sources import count_heard, learn_of_sources, source_named, sources_of
 from crawler.store.learned.trust import TrustRow, Trusts, count_revisits, learn_of, trust_rows, trusts_of

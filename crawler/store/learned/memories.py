@@ -1,15 +1,18 @@
-"""What visits have taught of each domain, kept from lease to lease: its noise mask, its soft errors, its renders.
+"""What visits have taught of each domain, kept from lease to lease: its noise mask, soft errors, renders, new pages.
 
 All of it can be learned again. So it is written when it has changed, a crash loses at most what the last batch taught,
-and what is stored in an older form is left unread. A value is stored as compressed JSON, by the types of its fields.
+and what is stored in an older form is left unread. A value is stored as compressed JSON, by the types of its fields;
+hashes of what new pages said are stored as they are, since they do not compress.
 """
 
 import json
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from operator import attrgetter
+from struct import Struct
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -17,6 +20,7 @@ import zstandard
 
 from crawler.core.change import NO_MASK, NoiseMask
 from crawler.core.noise import MOST_CHARS, trimmed
+from crawler.core.novelty import NoveltyEvidence, NoveltyMemory, SeenHashes
 from crawler.core.rendering import NO_RENDERS, RenderMemory
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory
 from crawler.store.database import Connection, Database
@@ -39,6 +43,13 @@ PUT_SOFT_ERRORS = """
 """
 PUT_RENDERS = """
     INSERT INTO domain_renders (domain_id, memory) VALUES (%s, %s)
+    ON CONFLICT (domain_id) DO UPDATE SET memory = excluded.memory
+"""
+NOVELTY_FORM = 1  # of what is stored; another one is learnt anew
+NOVELTY_HEAD = Struct("<7I")  # the form, and how many hashes each generation has
+NOVELTY = "SELECT memory FROM domain_novelty WHERE domain_id = %s"
+PUT_NOVELTY = """
+    INSERT INTO domain_novelty (domain_id, memory) VALUES (%s, %s)
     ON CONFLICT (domain_id) DO UPDATE SET memory = excluded.memory
 """
 
@@ -70,6 +81,51 @@ async def put_soft_errors(connection: Connection, domain_id: int, soft_errors: S
 async def put_renders(connection: Connection, domain_id: int, renders: RenderMemory) -> None:
     """Store what renders have brought, within a transaction of the caller's."""
     await connection.execute(PUT_RENDERS, (domain_id, RENDERS.pack(renders)))
+
+
+async def novelty_memory_of(connection: Connection, domain_id: int) -> NoveltyMemory:
+    """What the domain's new pages have said."""
+    row = await (await connection.execute(NOVELTY, (domain_id,), binary=True)).fetchone()
+    return NoveltyMemory() if row is None else unpack_novelty(row[0])
+
+
+async def put_novelty_memory(connection: Connection, domain_id: int, memory: NoveltyMemory) -> None:
+    """Store it, within a transaction of the caller's."""
+    await connection.execute(PUT_NOVELTY, (domain_id, pack_novelty(memory)), binary=True)
+
+
+def pack_novelty(memory: NoveltyMemory) -> bytes:
+    """The memory in its stored form: hashes do not compress."""
+    seen = (memory.texts, memory.admitted, memory.read)
+    hashes = [array("I", generation) for each in seen for generation in (each.newer, each.older)]
+    parameters = {name: [known.looks, known.found] for name, known in memory.parameters.items()}
+    next_time = memory.next_time and memory.next_time.isoformat()
+    rest = json.dumps(
+        {"next": next_time, "queries": memory.has_queries, "parameters": parameters}, separators=(",", ":")
+    ).encode()
+    head = NOVELTY_HEAD.pack(NOVELTY_FORM, *map(len, hashes))
+    return head + b"".join(each.tobytes() for each in hashes) + rest
+
+
+def unpack_novelty(data: bytes) -> NoveltyMemory:
+    """The memory of its stored form; an empty one where the form is an older one."""
+    form, *lengths = NOVELTY_HEAD.unpack_from(data)
+    if form != NOVELTY_FORM:
+        return NoveltyMemory()
+    at = NOVELTY_HEAD.size
+    generations: list[set[int]] = []
+    for many in lengths:
+        generations.append(set(array("I", data[at : at + 4 * many])))
+        at += 4 * many
+    rest = json.loads(data[at:])
+    return NoveltyMemory(
+        texts=SeenHashes(generations[0], generations[1]),
+        admitted=SeenHashes(generations[2], generations[3]),
+        read=SeenHashes(generations[4], generations[5]),
+        parameters={name: NoveltyEvidence(looks, found) for name, (looks, found) in rest["parameters"].items()},
+        next_time=rest["next"] and datetime.fromisoformat(rest["next"]),
+        has_queries=rest["queries"],
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,10 +60,6 @@ class KnownSource:
         """Its record at an instant: the time since it was measured brought no signal."""
         return arrived(self.record, days=(instant - self.measured_at) / DAY, pages=self.pages)
 
-    def worth_at(self, instant: datetime) -> SourceWorth:
-        """What its word is worth at an instant."""
-        return self.at(instant).worth
-
 
 async def sources_of(connection: Connection, domain_id: int) -> list[KnownSource]:
     """The domain's sources, by their numbers, which begin at 0."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
-from crawler.core.visit import Link, Visit, hold_after_redirects, redirects_to_found
+from crawler.core.visit import Link, State, Visit, hold_after_redirects, redirects_to_found
 from crawler.store.columns import copy
 from crawler.store.database import Connection
 from crawler.store.learned import groups_of
@@ -67,7 +68,7 @@ def meet(books: OpicBatch, link: Link, *, depth: int, max_pages: int, at: dateti
         stand.reach(depth)
         return None
     if link.refusal in REFUSED_LATER and books.tracked < max_pages:
-        stand = books.keep_out(link.key, link.url, depth=depth)
+        stand = books.meet(link.key, link.url, State.REFUSED, depth=depth)
     elif not link.refusal and books.tracked < max_pages and books.has_room_for(link.url):
         stand = books.admit(link.key, link.url, depth=depth)
     if stand is not None:
@@ -87,32 +88,12 @@ async def write(
             account = books.economy.accounts[link.key]
             stand.rank = books.rank_of(link.key, account.net, account.clock)
     groups = await groups_of(connection, domain_id, [link.url for link, _ in known])
-    pages = (
-        (
-            domain_id,
-            link.key,
-            link.url,
-            stand.found_at,
-            group,
-            link.refusal if stand.is_out else "",
-            *stand.evidence,
-            stand.redirects,
-        )
-        for (link, stand), group in zip(known, groups, strict=True)
-    )
-    frontier = (
-        (
-            domain_id,
-            link.key,
-            stand.state.value,
-            stand.rank,
-            stand.depth,
-            stand.due_at,
-            stand.favoured,
-            stand.url_score,
-            group,
-        )
-        for (link, stand), group in zip(known, groups, strict=True)
-    )
+    pages: list[tuple[Any, ...]] = []
+    frontier: list[tuple[Any, ...]] = []
+    for (link, stand), group in zip(known, groups, strict=True):
+        refusal = link.refusal if stand.is_out else ""
+        pages.append((domain_id, link.key, link.url, stand.found_at, group, refusal, *stand.evidence, stand.redirects))
+        place = (stand.state.value, stand.rank, stand.depth, stand.due_at)
+        frontier.append((domain_id, link.key, *place, stand.favoured, stand.url_score, group))
     await copy(connection, "page", PAGE_COLUMNS, pages)
     await copy(connection, "frontier", FRONTIER_COLUMNS, frontier)

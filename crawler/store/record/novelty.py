@@ -25,7 +25,8 @@ from crawler.core.novelty import (
 from crawler.core.visit import State, Visit
 from crawler.store.columns import unnest
 from crawler.store.database import Connection, fetch_value
-from crawler.store.learned import GROUPS, novelty_memory_of, put_novelty_memory
+from crawler.store.learned import GROUPS
+from crawler.store.learned.memories import novelty_memory_of, put_novelty_memory
 from crawler.store.record.opic import OpicBatch
 
 MOST_MOVED = 2000  # pages held back, or let go, with one batch

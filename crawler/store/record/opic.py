@@ -111,15 +111,12 @@ class OpicBatch:
 
     def admit(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
         """Admit a page that a link made known. It begins with its endowment, to which the link's share comes on top."""
-        stand = self._meet(key, url, State.NEW, depth=depth)
+        stand = self.meet(key, url, State.NEW, depth=depth)
         self.economy.admit(key, self._pool(stand))
         return stand
 
-    def keep_out(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
-        """A page that we may not fetch is known, and outside the economy."""
-        return self._meet(key, url, State.REFUSED, depth=depth)
-
-    def _meet(self, key: PageKey, url: Url, state: State, *, depth: int) -> PagePosition:
+    def meet(self, key: PageKey, url: Url, state: State, *, depth: int) -> PagePosition:
+        """Make a page known. One that we may not fetch stays outside the economy."""
         self.tracked += 1
         ordering = self.ordering
         stand = PagePosition(state, depth, favoured=ordering.favours(url), url_score=ordering.score(url))
@@ -135,20 +132,17 @@ class OpicBatch:
         Depth first: all of them come next, the first link on top. One that an earlier page had found moves up, since
         the textbook's recursion enters a page from the one that it is reading, not from the one that named it first.
         """
-        match self.places:
-            case LevelQueues() as queues:
-                for key, stand in self._waiting(links):
-                    if stand.level is None or stand.depth < stand.level:
-                        self._place(key, stand, queues.join(stand.depth))
-            case PageStack() as stack:
-                for key, stand in reversed(self._waiting(links)):
-                    self._place(key, stand, stack.push())
-            case None:
-                pass
-
-    def _waiting(self, links: Sequence[PageKey]) -> list[tuple[PageKey, PagePosition]]:
+        if self.places is None:
+            return
         found = ((key, self.positions.get(key)) for key in links)
-        return [(key, stand) for key, stand in found if stand is not None and stand.state is State.NEW]
+        waiting = [(key, stand) for key, stand in found if stand is not None and stand.state is State.NEW]
+        if isinstance(self.places, PageStack):
+            for key, stand in reversed(waiting):
+                self._place(key, stand, self.places.push())
+        else:
+            for key, stand in waiting:
+                if stand.level is None or stand.depth < stand.level:
+                    self._place(key, stand, self.places.join(stand.depth))
 
     def _place(self, key: PageKey, stand: PagePosition, rank: int) -> None:
         stand.rank, stand.level = rank, stand.depth
@@ -237,11 +231,6 @@ class OpicBatch:
                 if p is inherits or p.history > 0  # the debt of an endowment is not inherited: that sleeps again
             )
             inherits.clock = now
-
-    @property
-    def nearer(self) -> list[PageKey]:
-        """Pages known before, to which a link was found that is nearer to the root."""
-        return [key for key, stand in self.positions.items() if stand.is_nearer]
 
     def rank_of(self, key: PageKey, net: int, clock: float) -> int:
         """A new page's place in the order of discovery. By cash it comes from its net, which dividends leave as it is.

@@ -96,16 +96,14 @@ async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, 
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     values = {"domain_id": domain_id, "bulk_redirect": BULK_REDIRECT, "most": CHANGES_REMEMBERED}
     await connection.execute(PAGES, columns | values, binary=True)
-    await connection.execute(
-        FRONTIER,
-        {
-            "domain_id": domain_id,
-            "key": columns["key"],
-            "state": [visit.state.value for visit in visits],
-            "due_at": [None if visit.state is State.NEW else visit.due_at for visit in visits],
-            "wanted": [visit.wants.value for visit in visits],
-        },
-    )
+    places = {
+        "domain_id": domain_id,
+        "key": columns["key"],
+        "state": [visit.state.value for visit in visits],
+        "due_at": [None if visit.state is State.NEW else visit.due_at for visit in visits],
+        "wanted": [visit.wants.value for visit in visits],
+    }
+    await connection.execute(FRONTIER, places)
 
 
 async def call_for_renders(connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime) -> None:
@@ -173,10 +171,10 @@ async def write_links(connection: Connection, domain_id: int, books: OpicBatch, 
             },
             binary=True,
         )
-    nearer = books.nearer
+    nearer = {key: stand.depth for key, stand in books.positions.items() if stand.is_nearer}
     if nearer:
-        depths = [books.positions[key].depth for key in nearer]
-        await connection.execute(SHALLOWER, {"domain_id": domain_id, "key": nearer, "depth": depths})
+        values = {"domain_id": domain_id, "key": list(nearer), "depth": list(nearer.values())}
+        await connection.execute(SHALLOWER, values)
 
 
 async def write_versions(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:

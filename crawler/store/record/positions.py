@@ -6,6 +6,7 @@ from datetime import datetime
 from crawler.core.http import PageKey
 from crawler.core.opic import LevelQueues, Order, PageStack, level_of, ranks_of
 from crawler.core.visit import LOOK_AGAIN_REFUSED, State
+from crawler.store.columns import unnest
 from crawler.store.database import Connection, fetch_value
 
 MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve
@@ -16,30 +17,19 @@ POSITIONS = """
     SELECT key, state, depth, favoured, url_score, rank FROM frontier WHERE domain_id = %s AND key = ANY(%s)
 """
 MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
+# The ranks of new pages that wait, those that are favoured and the others: each have an index.
+WAITING = " UNION ALL ".join(
+    f"""(SELECT rank FROM frontier
+          WHERE domain_id = %(domain_id)s AND {pool} AND state = 'new' AND due_at IS NULL {{}} LIMIT 1)"""  # noqa: S608
+    for pool in ("NOT favoured", "favoured")
+)
 # Where the next new page goes: behind the last one that waits in a level, or above the one that comes next.
-LAST = """
-    SELECT x.level, min(e.rank)
-      FROM unnest(%(levels)s::int[], %(least)s::int[], %(first)s::int[]) AS x(level, least, first)
-     CROSS JOIN LATERAL (
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND NOT favoured AND state = 'new' AND due_at IS NULL
-            AND rank BETWEEN x.least AND x.first ORDER BY rank LIMIT 1)
-        UNION ALL
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND favoured AND state = 'new' AND due_at IS NULL
-            AND rank BETWEEN x.least AND x.first ORDER BY rank LIMIT 1)) e
+LAST = f"""
+    SELECT x.level, min(e.rank) FROM {unnest("level int, least int, first int")}
+     CROSS JOIN LATERAL ({WAITING.replace("{}", "AND rank BETWEEN x.least AND x.first ORDER BY rank")}) e
      GROUP BY 1
-"""
-TOP = """
-    SELECT max(rank) FROM (
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND NOT favoured AND state = 'new' AND due_at IS NULL
-          ORDER BY rank DESC LIMIT 1)
-        UNION ALL
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND favoured AND state = 'new' AND due_at IS NULL
-          ORDER BY rank DESC LIMIT 1)) x
-"""
+"""  # noqa: S608  only our own conditions are put in
+TOP = f"SELECT max(rank) FROM ({WAITING.replace('{}', 'ORDER BY rank DESC')}) x"  # noqa: S608  likewise
 
 
 @dataclass(slots=True)
@@ -108,5 +98,5 @@ async def places_for(connection: Connection, domain_id: int, order: Order, depth
         return PageStack(await fetch_value(connection, TOP, {"domain_id": domain_id}) or 0)
     levels = sorted(set(map(level_of, depths)))
     least, first = zip(*map(ranks_of, levels), strict=True)
-    values = {"domain_id": domain_id, "levels": levels, "least": list(least), "first": list(first)}
+    values = {"domain_id": domain_id, "level": levels, "least": list(least), "first": list(first)}
     return LevelQueues(dict(await (await connection.execute(LAST, values)).fetchall()))

@@ -18,20 +18,12 @@ from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import HeadOutcome, State, Visit
 from crawler.errors import LeaseLost
 from crawler.store import learned
-from crawler.store.claim import (
-    WITH_SHARED,
-    fence,
-    keep_slots,
-    ledger_from,
-    ledger_values,
-    settle_shared_budget,
-    shared_values,
-    write_hold,
-)
+from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
+from crawler.store.claim.held import fence, keep_slots, write_hold
 from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database, fetch_one, fetch_value
 from crawler.store.domain_inbox import post_reprice, post_signals
-from crawler.store.learned import put_mask, put_renders, put_soft_errors
+from crawler.store.learned.memories import put_mask, put_renders, put_soft_errors
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
@@ -47,7 +39,7 @@ ADVANCE = f"""
     {WITH_SHARED}
     UPDATE domain_state
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
-           budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s, spent_floor = %(floor)s,
+           {LEDGER_COLUMNS},
            refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
            costs = %(costs)s
      WHERE domain_id = %(domain_id)s
@@ -181,10 +173,9 @@ async def _advance(
         "good": any(visit.is_good for visit in batch.visits) and batch.hold is None,
     }
     values |= ledger_values(ledger) | {"costs": Jsonb(costs_to(_costs_after(costs_from(state["costs"]), batch.visits)))}
-    if batch.is_shared:
-        values |= await settle_shared_budget(connection, batch.refund, received_bytes=received_bytes)
-    else:
-        values |= shared_values()
+    values |= await settle_shared_budget(
+        connection, batch.refund, is_shared=batch.is_shared, received_bytes=received_bytes
+    )
     await connection.execute(ADVANCE, values)
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from crawler.core.change import NO_MASK, NoiseMask, learn_variants
 from crawler.core.domain import Domain
 from crawler.store.database import Database
-from crawler.store.learned import mask_of, put_mask
-from crawler.store.learned.memories import MASK, pack_mask
+from crawler.store.learned.memories import MASK, mask_of, pack_mask, put_mask
 from tests.core import pages
 
 texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)
