@@ -24,11 +24,11 @@ COLUMNS = f"""
     ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules,
     (SELECT s.addresses FROM domain_state s WHERE s.domain_id = d.id) AS addresses
 """  # noqa: S608  only our own columns are put in
-RULE_COLUMNS = (
-    *("domain_id", "no", "pattern", "least_s", "most_s", "weight", "once", "max_pages", "pages"),
-    *("ignore", "watch", "ignore_text", "render"),
-)
-INSERT_RULE = f"INSERT INTO rule ({', '.join(RULE_COLUMNS)}) VALUES ({', '.join(['%s'] * len(RULE_COLUMNS))})"  # noqa: S608
+INSERT_RULE = """
+    INSERT INTO rule (domain_id, no, pattern, least_s, most_s, weight, once, max_pages, pages,
+                      ignore, watch, ignore_text, render)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
 ROBOTS_COLUMNS = [each.name for each in fields(RobotsCopy)]
 INSERT_ROBOTS = f"""
     INSERT INTO robots (domain_id, {", ".join(ROBOTS_COLUMNS)})

@@ -4,6 +4,5 @@
 """
 
 from crawler.store.learned.memories import learned_memories, mask_of
-from crawler.store.learned.prior import GROUPS, groups_of
 from crawler.store.learned.sources import count_heard, learn_of_sources, source_named, sources_of
 from crawler.store.learned.trust import TrustRow, Trusts, count_revisits, learn_of, trust_rows, trusts_of

@@ -7,8 +7,7 @@ from typing import Any
 from crawler.core.visit import Link, State, Visit, hold_after_redirects, redirects_to_found
 from crawler.store.columns import copy
 from crawler.store.database import Connection
-from crawler.store.learned import groups_of
-from crawler.store.record.novelty import NoveltyBatch
+from crawler.store.record.novelty import NoveltyBatch, groups_of
 from crawler.store.record.opic import OpicBatch
 from crawler.store.record.positions import PagePosition
 

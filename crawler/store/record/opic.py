@@ -1,5 +1,6 @@
 """The domain's economy while a batch is recorded: who takes part, and what each page is paid."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -90,7 +91,7 @@ class OpicBatch:
     left: set[PageKey] = field(default_factory=set)
     rules: PageRules = field(default_factory=PageRules)
     limited: Mapping[str, int] = field(default_factory=dict)  # pages that rules with a limit had admitted, by pattern
-    admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
+    admitted_by: Counter[str] = field(default_factory=Counter)  # pages of this batch
     page_score: Callable[[Url], float] | None = None
     places: LevelQueues | PageStack | None = None  # of an order that is by place
     placed: set[PageKey] = field(default_factory=set)  # pages that this batch gave one
@@ -103,10 +104,10 @@ class OpicBatch:
     def has_room_for(self, url: Url) -> bool:
         """Whether the rules that limit the number of such pages admit one more; if so, it counts for them."""
         limits = [self.rules.rules[n] for n in self.rules.limiting(url)]
-        if any(self.admitted_by.get(rule.pattern, 0) >= (rule.max_pages or 0) for rule in limits):
+        known = (self.limited.get(rule.pattern, 0) + self.admitted_by[rule.pattern] for rule in limits)
+        if any(pages >= (rule.max_pages or 0) for pages, rule in zip(known, limits, strict=True)):
             return False
-        for rule in limits:
-            self.admitted_by[rule.pattern] = self.admitted_by.get(rule.pattern, 0) + 1
+        self.admitted_by.update(rule.pattern for rule in limits)
         return True
 
     def admit(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
@@ -285,7 +286,6 @@ async def load_batch(
     if any(rule.max_pages is not None for rule in domain_settings.rules):
         books.rules = PageRules(domain_settings.rules)
         books.limited = await count_limited_pages(connection, domain_id)
-        books.admitted_by = dict(books.limited)
     if domain_settings.ordering.order.is_by_place:
         depths = {visit.target.depth + 1 for visit in visits} | set(met_beside.values())
         books.places = await places_for(connection, domain_id, domain_settings.ordering.order, depths)
@@ -301,8 +301,7 @@ async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) 
     economy = books.economy
     if books.left:
         await connection.execute(LEAVE, (domain_id, list(books.left)))
-    more = {by: pages - books.limited.get(by, 0) for by, pages in books.admitted_by.items()}
-    if any(more.values()):
+    if more := books.admitted_by:
         values = {"domain_id": domain_id, "pattern": list(more), "more": list(more.values())}
         await connection.execute(COUNT_LIMITED, values)
     purses = economy.accounts
