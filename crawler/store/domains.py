@@ -32,6 +32,9 @@ INSERT = f"""
     VALUES (%(authority)s, %(scheme)s, %(at)s, {placeholders(WRITTEN)})
     RETURNING id
 """  # noqa: S608  likewise
+INSERT_POOLS = "INSERT INTO pool (domain_id, pool) SELECT %s, unnest(%s::smallint[])"
+INSERT_PRIOR = "INSERT INTO prior (domain_id, no, template, a, b) VALUES (%s, 0, %s, %s, %s)"
+INSERT_ALIASES = "INSERT INTO domain_alias (authority, domain_id) SELECT unnest(%s::text[]), %s"
 UPDATE = f"""
     UPDATE domain SET {", ".join(f"{column} = %({column})s" for column in WRITTEN)}
      WHERE id = %(id)s
@@ -166,18 +169,10 @@ async def register(
             (domain_id, COINS, COINS, at, sorted(addresses), delay or None, domain_settings.window_passes),
         )
         begins = (await kind_prior(connection, site_kind(authority))).prior
-        async with connection.cursor() as cursor:
-            await cursor.executemany(
-                "INSERT INTO pool (domain_id, pool) VALUES (%s, %s)", [(domain_id, p) for p in Pool]
-            )
-            await cursor.execute(
-                "INSERT INTO prior (domain_id, no, template, a, b) VALUES (%s, 0, %s, %s, %s)",
-                (domain_id, ELSEWHERE, begins.a, begins.b),
-            )
-            await cursor.executemany(
-                "INSERT INTO domain_alias (authority, domain_id) VALUES (%s, %s)",
-                [(alias, domain_id) for alias in aliases if alias != authority],
-            )
+        others = [alias for alias in aliases if alias != authority]
+        await connection.execute(INSERT_POOLS, (domain_id, [pool.value for pool in Pool]))
+        await connection.execute(INSERT_PRIOR, (domain_id, ELSEWHERE, begins.a, begins.b))
+        await connection.execute(INSERT_ALIASES, (others, domain_id))
         await replace_rules(connection, domain_id, domain_settings.rules)
         root = f"{scheme}://{authority}/"
         await post(connection, domain_id, "seed", {"urls": list(dict.fromkeys([root, *domain_settings.seeds]))}, at=at)

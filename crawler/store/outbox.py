@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from crawler.core.alert import DEAD_KEPT, TOO_OLD
 from crawler.store.columns import clean
 from crawler.store.database import Database, fetch_all, fetch_one, fetch_value
-from crawler.store.subscriptions import be_mended
+from crawler.store.subscriptions import IS_WELL, be_mended
 
 MOVE_ON = "UPDATE subscription SET position = %(until)s WHERE id = %(id)s AND position = %(after)s"
 PUT = """
@@ -57,11 +57,9 @@ NEXT = """
      ORDER BY m.tries, m.id LIMIT 1
 """
 FORGET = "DELETE FROM message WHERE id = %(message)s"
-HEALTHY = """
-    UPDATE subscription SET delivered = delivered + %(changes)s, delivered_at = %(at)s, failures = 0,
-                            failing_since = NULL, resume_at = NULL, last_error = ''
-     WHERE id = %(id)s
-"""
+HEALTHY = f"""
+    UPDATE subscription SET delivered = delivered + %(changes)s, delivered_at = %(at)s, {IS_WELL} WHERE id = %(id)s
+"""  # noqa: S608  our own columns
 FAILED = """
     UPDATE message SET tries = tries + 1, last_error = %(error)s,
                        next_try_at = CASE WHEN %(is_dead)s THEN %(at)s ELSE %(next_try_at)s END,
@@ -236,7 +234,7 @@ async def taken(db: Database, message: Message, *, at: datetime) -> None:
     values = {"message": message.id, "id": message.subscription_id, "changes": len(message.changes), "at": at}
     async with db.transaction() as connection:
         if (await connection.execute(FORGET, values)).rowcount:
-            await connection.execute(HEALTHY, values)
+            await connection.execute(HEALTHY.encode(), values)
 
 
 async def not_taken(db: Database, message: Message, retry: Retry, *, error: str, at: datetime) -> None:

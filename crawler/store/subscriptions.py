@@ -49,28 +49,25 @@ SELECT = """
       FROM subscription s LEFT JOIN domain d ON d.id = s.domain_id
 """
 
+IS_WELL = "failures = 0, failing_since = NULL, resume_at = NULL, last_error = ''"
 PAUSE = """
     UPDATE subscription SET paused_at = %(at)s, pause_position = (SELECT coalesce(max(position), 0) FROM feed)
      WHERE id = %(id)s AND paused_at IS NULL
 """
-RESUME = """
+RESUME = f"""
     UPDATE subscription
-       SET paused_at = NULL, pause_position = NULL,
-           failures = 0, failing_since = NULL, resume_at = NULL, last_error = '',
+       SET paused_at = NULL, pause_position = NULL, {IS_WELL},
            position = CASE WHEN %(missed)s THEN position
                            ELSE greatest(position, (SELECT coalesce(max(position), 0) FROM feed)) END
      WHERE id = %(id)s AND paused_at IS NOT NULL AND (%(missed)s OR position >= pause_position)
-"""
+"""  # noqa: S608  our own columns
 # The time for which it was paused counts as no time in which its receiver took nothing.
 AS_NEW = """
     UPDATE message SET made_at = %(at)s, next_try_at = %(at)s, tries = 0
      WHERE subscription_id = %(id)s AND state = 'waiting'
 """
 
-MENDED = """
-    UPDATE subscription SET failures = 0, failing_since = NULL, resume_at = NULL, last_error = ''
-     WHERE id = ANY(%(ids)s)
-"""
+MENDED = f"UPDATE subscription SET {IS_WELL} WHERE id = ANY(%(ids)s)"  # noqa: S608  our own columns
 TRY_NOW = """
     UPDATE message SET next_try_at = %(at)s
      WHERE subscription_id = ANY(%(ids)s) AND state = 'waiting' AND next_try_at > %(at)s

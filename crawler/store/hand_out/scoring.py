@@ -19,9 +19,7 @@ from crawler.core.budget import (
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import (
-    BY_PRICE,
     DAY,
-    EVEN,
     USUAL_AMOUNT,
     Belief,
     ChangeValue,
@@ -107,15 +105,15 @@ class ScoringContext:
     turn: int
     discovery_share: float
     refresh_share: float
-    is_scarce: bool = True
-    suspected: frozenset[Validator] = frozenset()
-    held_back: tuple[int, ...] = ()
-    mean_amount: float = USUAL_AMOUNT
-    revisit: RevisitPolicy = BY_PRICE
-    sources: tuple[SourceWorth, ...] = ()
-    activity: SiteActivity = EVEN
-    longest_list: timedelta = LONGEST_LIST
-    uses_whole_budget: bool = False
+    is_scarce: bool
+    suspected: frozenset[Validator]
+    held_back: tuple[int, ...]
+    mean_amount: float
+    revisit: RevisitPolicy
+    sources: tuple[SourceWorth, ...]
+    activity: SiteActivity
+    longest_list: timedelta
+    uses_whole_budget: bool
 
     def usual_amount(self, group: float) -> UsualAmount | None:
         """What is expected of a change of a page whose group has this amount; None: each change counts alike."""

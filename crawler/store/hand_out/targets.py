@@ -39,13 +39,12 @@ DETAILS = """
 
 
 class Details(NamedTuple):
-    """What a row of DETAILS says beside its key. The defaults are those of a page that was never visited."""
+    """What a row of DETAILS says, by the fields of a Target. The defaults are those of a page never visited."""
 
+    outlinks: tuple[PageKey, ...] = ()
+    external_links: tuple[tuple[Authority, int], ...] = ()
     version: Version | None = None
-    known_list: KnownList = KnownList()
-    links: bytes | None = None
-    external_domains: Sequence[Authority] = ()
-    external_link_counts: Sequence[int] = ()
+    known_list: KnownList | None = None
     status: int | None = None
     reason: str = ""
     failures: int = 0
@@ -60,10 +59,12 @@ UNSEEN = Details()
 
 
 def _details(row: Sequence[Any]) -> Details:
+    _, links, external_domains, external_link_counts = row[:4]
     number, body, text, main, shape, fingerprint, is_rendered = row[12:19]
     version = Version(number, body, text, main, shape, from_signed(fingerprint), is_rendered) if number else None
-    is_list = row[20] is not None  # it has a worth
-    return Details(version, KnownList(*row[19:]) if is_list else KnownList(), *row[1:12])
+    known_list = KnownList(*row[19:]) if row[20] is not None else None  # a list has a worth
+    external_links = tuple(zip(external_domains, external_link_counts, strict=True))
+    return Details(keys_in(links), external_links, version, known_list, *row[4:12])
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ async def targets_of(
 ) -> list[Target]:
     """Targets of the candidates at these indices, in this order."""
     rows = [pages.rows[n] for n in chosen]
-    keys = [row.key for row in rows if row.visits or row.state != State.NEW]
+    keys = [row.key for row in rows if row.visits or row.state != State.NEW or row.is_list]
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(DETAILS, {"domain_id": domain_id, "keys": keys})
         details = {row[0]: _details(row) for row in await cursor.fetchall()}
@@ -131,23 +132,12 @@ def _target(
         asks_head=asks_head,
         trusts_modified=group.trusts_modified,
         received_bytes=row.received_bytes,
-        version=details.version,
-        outlinks=keys_in(details.links),
-        external_links=tuple(zip(details.external_domains, details.external_link_counts, strict=True)),
-        known_list=details.known_list if row.is_list else None,
-        status=details.status,
-        reason=details.reason,
         looks=row.visits,
-        failures=details.failures,
-        soft_errors=details.soft_errors,
-        withheld_since=details.withheld_since,
-        last_look_at=details.last_look_at,
-        last_good_at=details.last_good_at,
-        missing_since=details.missing_since,
         due_at=row.due_at,
         activity_ahead=row.activity_ahead,
         signals=tuple(row.signals),
         redirects=row.redirects,
+        **details._asdict(),
     )
 
 

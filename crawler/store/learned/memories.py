@@ -26,6 +26,20 @@ from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory
 from crawler.store.database import Connection, Database
 
 LEVEL = 3
+
+
+def upsert(table: str, column: str) -> str:
+    """Return the statement that puts a domain's memory into a table that has one row of each domain."""
+    return f"""
+        INSERT INTO {table} (domain_id, {column}) VALUES (%s, %s)
+        ON CONFLICT (domain_id) DO UPDATE SET {column} = excluded.{column}
+    """  # noqa: S608  only our own names are put in
+
+
+PUT_MASK = upsert("domain_mask", "mask")
+PUT_SOFT_ERRORS = upsert("domain_soft_errors", "memory")
+PUT_RENDERS = upsert("domain_renders", "memory")
+PUT_NOVELTY = upsert("domain_novelty", "memory")
 Memory = TypeVar("Memory")
 
 LEARNED = """
@@ -33,25 +47,9 @@ LEARNED = """
            (SELECT memory FROM domain_soft_errors WHERE domain_id = %(domain_id)s),
            (SELECT memory FROM domain_renders WHERE domain_id = %(domain_id)s)
 """
-PUT_MASK = """
-    INSERT INTO domain_mask (domain_id, mask) VALUES (%s, %s)
-    ON CONFLICT (domain_id) DO UPDATE SET mask = excluded.mask
-"""
-PUT_SOFT_ERRORS = """
-    INSERT INTO domain_soft_errors (domain_id, memory) VALUES (%s, %s)
-    ON CONFLICT (domain_id) DO UPDATE SET memory = excluded.memory
-"""
-PUT_RENDERS = """
-    INSERT INTO domain_renders (domain_id, memory) VALUES (%s, %s)
-    ON CONFLICT (domain_id) DO UPDATE SET memory = excluded.memory
-"""
 NOVELTY_FORM = 1  # of what is stored; another one is learnt anew
 NOVELTY_HEAD = Struct("<7I")  # the form, and how many hashes each generation has
 NOVELTY = "SELECT memory FROM domain_novelty WHERE domain_id = %s"
-PUT_NOVELTY = """
-    INSERT INTO domain_novelty (domain_id, memory) VALUES (%s, %s)
-    ON CONFLICT (domain_id) DO UPDATE SET memory = excluded.memory
-"""
 
 
 async def learned_memories(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
@@ -70,17 +68,17 @@ async def mask_of(db: Database, domain_id: int) -> NoiseMask:
 
 async def put_mask(connection: Connection, domain_id: int, mask: NoiseMask) -> None:
     """Store the mask, within a transaction of the caller's."""
-    await connection.execute(PUT_MASK, (domain_id, pack_mask(mask)))
+    await connection.execute(PUT_MASK.encode(), (domain_id, pack_mask(mask)))
 
 
 async def put_soft_errors(connection: Connection, domain_id: int, soft_errors: SoftErrorMemory) -> None:
     """Store the soft errors, within a transaction of the caller's."""
-    await connection.execute(PUT_SOFT_ERRORS, (domain_id, SOFT_ERRORS.pack(soft_errors)))
+    await connection.execute(PUT_SOFT_ERRORS.encode(), (domain_id, SOFT_ERRORS.pack(soft_errors)))
 
 
 async def put_renders(connection: Connection, domain_id: int, renders: RenderMemory) -> None:
     """Store what renders have brought, within a transaction of the caller's."""
-    await connection.execute(PUT_RENDERS, (domain_id, RENDERS.pack(renders)))
+    await connection.execute(PUT_RENDERS.encode(), (domain_id, RENDERS.pack(renders)))
 
 
 async def novelty_memory_of(connection: Connection, domain_id: int) -> NoveltyMemory:
@@ -91,7 +89,7 @@ async def novelty_memory_of(connection: Connection, domain_id: int) -> NoveltyMe
 
 async def put_novelty_memory(connection: Connection, domain_id: int, memory: NoveltyMemory) -> None:
     """Store it, within a transaction of the caller's."""
-    await connection.execute(PUT_NOVELTY, (domain_id, pack_novelty(memory)), binary=True)
+    await connection.execute(PUT_NOVELTY.encode(), (domain_id, pack_novelty(memory)), binary=True)
 
 
 def pack_novelty(memory: NoveltyMemory) -> bytes:

@@ -68,18 +68,10 @@ async def write_hints(
 
 def _row(visit: Visit) -> tuple[Any, ...]:
     version = visit.snapshot.version if visit.snapshot is not None else visit.target.version
-    return (
-        visit.at,
-        visit.target.key,
-        visit.target.url,
-        REFUSED if _is_refusal(visit) else visit.told.value,
-        version.number if version is not None else 0,
-        visit.verdict.distance_bits,
-        parts_of(visit),
-        _blocks(visit),
-        None,
-        visit.amount,
-    )
+    change = REFUSED if _is_refusal(visit) else visit.told.value
+    number = version.number if version is not None else 0
+    said = (visit.verdict.distance_bits, parts_of(visit), _blocks(visit), None, visit.amount)
+    return visit.at, visit.target.key, visit.target.url, change, number, *said
 
 
 def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ from crawler.store.domain_inbox import go_on_after
 from crawler.store.domain_rows import domain_numbered
 from crawler.store.record import shared_schedules, signals
 from crawler.store.record.novelty import groups_of
+from crawler.store.record.opic import RANK
 
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
@@ -62,10 +63,6 @@ CALL_FOR = """
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
 """
 AFTER_NAMED = "UPDATE frontier SET wanted = 0 WHERE domain_id = %(domain_id)s AND key = %(key)s AND state = 'new'"
-RANK_SEEDS = """
-    UPDATE frontier f SET rank = x.rank FROM unnest(%(keys)s::bytea[], %(ranks)s::int[]) AS x(key, rank)
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key
-"""
 GROUP_SEEDS = """
     UPDATE page p SET prior_no = x.no FROM unnest(%(keys)s::bytea[], %(groups)s::smallint[]) AS x(key, no)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.visits = 0
@@ -259,7 +256,7 @@ async def _admit_seeds(
         ]
         groups = await groups_of(connection, lease.domain.id, chosen)
         await connection.execute(GROUP_SEEDS, values | {"groups": groups})
-        await connection.execute(RANK_SEEDS, values | {"keys": [row[0] for row in fresh], "ranks": ranks})
+        await connection.execute(RANK, {"domain_id": lease.domain.id, "key": [row[0] for row in fresh], "rank": ranks})
         if wanted:
             await connection.execute(CALL_FOR, values)
 

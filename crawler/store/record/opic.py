@@ -306,18 +306,14 @@ async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) 
         await connection.execute(COUNT_LIMITED, values)
     purses = economy.accounts
     if purses:
-        await connection.execute(
-            WRITE_ACCOUNTS,
-            {
-                "domain_id": domain_id,
-                "key": list(purses),
-                "pool": [purse.pool.value for purse in purses.values()],
-                "net": [purse.net for purse in purses.values()],
-                "history": [purse.history for purse in purses.values()],
-                "clock": [purse.clock for purse in purses.values()],
-            },
-            binary=True,
-        )
+        accounts = {
+            "key": list(purses),
+            "pool": [purse.pool.value for purse in purses.values()],
+            "net": [purse.net for purse in purses.values()],
+            "history": [purse.history for purse in purses.values()],
+            "clock": [purse.clock for purse in purses.values()],
+        }
+        await connection.execute(WRITE_ACCOUNTS, accounts | {"domain_id": domain_id}, binary=True)
     figures = {name: getattr(economy, name) for name in WRITTEN}
     await connection.execute(WRITE_DOMAIN, figures | {"domain_id": domain_id, "tracked": books.tracked})
     pools = {"pool": [pool.value for pool in Pool], "pages": economy.pages, "dividend": economy.dividend}

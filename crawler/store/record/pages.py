@@ -159,18 +159,14 @@ async def write_links(connection: Connection, domain_id: int, books: OpicBatch, 
     )
     changed = {target.key: links for target, links in found if links != (target.outlinks, target.external_links)}
     if changed:
-        await connection.execute(
-            LINKS,
-            {
-                "domain_id": domain_id,
-                "key": list(changed),
-                "targets": [b"".join(keys) for keys, _ in changed.values()],
-                # An array of arrays would have to be rectangular; an authority holds no space.
-                "external_domains": [" ".join(name for name, _ in e) for _, e in changed.values()],
-                "external_link_counts": [" ".join(str(many) for _, many in e) for _, e in changed.values()],
-            },
-            binary=True,
-        )
+        columns = {
+            "key": list(changed),
+            "targets": [b"".join(keys) for keys, _ in changed.values()],
+            # An array of arrays would have to be rectangular; an authority holds no space.
+            "external_domains": [" ".join(name for name, _ in e) for _, e in changed.values()],
+            "external_link_counts": [" ".join(str(many) for _, many in e) for _, e in changed.values()],
+        }
+        await connection.execute(LINKS, columns | {"domain_id": domain_id}, binary=True)
     nearer = {key: stand.depth for key, stand in books.positions.items() if stand.is_nearer}
     if nearer:
         values = {"domain_id": domain_id, "key": list(nearer), "depth": list(nearer.values())}
@@ -182,28 +178,11 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
     if not fresh:
         return
     await content.put(connection, domain_id, {s.version.body_digest: s.body for _, s in fresh})
-    await copy(
-        connection,
-        "snapshot",
-        SNAPSHOT_COLUMNS,
-        (
-            (
-                domain_id,
-                visit.target.key,
-                shot.version.number,
-                visit.at,
-                clean(shot.title),
-                clean(shot.language),
-                clean(shot.content_type),
-                clean(shot.text),
-                shot.version.body_digest,
-                shot.version.text_digest,
-                shot.version.main_digest,
-                to_signed(shot.version.fingerprint),
-                shot.distance_bits,
-                shot.version.is_rendered,
-                clean(shot.headers),
-            )
-            for visit, shot in fresh
-        ),
-    )
+    rows: list[tuple[Any, ...]] = []
+    for visit, shot in fresh:
+        version = shot.version
+        texts = map(clean, (shot.title, shot.language, shot.content_type, shot.text))
+        digests = (version.body_digest, version.text_digest, version.main_digest, to_signed(version.fingerprint))
+        kept = (shot.distance_bits, version.is_rendered, clean(shot.headers))
+        rows.append((domain_id, visit.target.key, version.number, visit.at, *texts, *digests, *kept))
+    await copy(connection, "snapshot", SNAPSHOT_COLUMNS, rows)

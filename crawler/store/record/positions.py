@@ -14,9 +14,11 @@ IN = frozenset({State.NEW, State.KNOWN})  # who takes part: exactly the pages th
 
 
 POSITIONS = """
-    SELECT key, state, depth, favoured, url_score, rank FROM frontier WHERE domain_id = %s AND key = ANY(%s)
+    SELECT f.key, f.state, f.depth, f.favoured, f.url_score, f.rank,
+           CASE WHEN f.state = 'moved' THEN (SELECT p.moved_to FROM page p
+                                              WHERE p.domain_id = %(domain_id)s AND p.key = f.key) END
+      FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s)
 """
-MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
 # The ranks of new pages that wait, those that are favoured and the others: each have an index.
 WAITING = " UNION ALL ".join(
     f"""(SELECT rank FROM frontier
@@ -74,17 +76,12 @@ async def positions_of(
     moved_to: dict[PageKey, PageKey] = {}
     wanted = list(keys)
     for _ in range(MOST_MOVES):
-        cursor = await connection.execute(POSITIONS, (domain_id, wanted), binary=True)
-        found = {
-            PageKey(key): PagePosition(State(state), depth, favoured, score, rank=rank, level=depth)
-            for key, state, depth, favoured, score, rank in await cursor.fetchall()
-        }
-        stands |= found
-        moved = [key for key, stand in found.items() if stand.state is State.MOVED]
-        if not moved:
-            break
-        cursor = await connection.execute(MOVES, (domain_id, moved), binary=True)
-        onward = {PageKey(key): PageKey(to) for key, to in await cursor.fetchall()}
+        cursor = await connection.execute(POSITIONS, {"domain_id": domain_id, "keys": wanted}, binary=True)
+        onward: dict[PageKey, PageKey] = {}
+        for key, state, depth, favoured, score, rank, to in await cursor.fetchall():
+            stands[PageKey(key)] = PagePosition(State(state), depth, favoured, score, rank=rank, level=depth)
+            if to is not None:
+                onward[PageKey(key)] = PageKey(to)
         moved_to |= onward
         wanted = [to for to in onward.values() if to not in stands]
         if not wanted:

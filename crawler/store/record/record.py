@@ -45,10 +45,11 @@ ADVANCE = f"""
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
 VISIT_COLUMNS = """
-    domain_id int8, key bytea, at timestamptz, answer text, status int2, reason text, change text, rung text,
-    distance_bits int2, conditional bool, requests int2, received_bytes int4, saved_bytes int4, elapsed_ms int4,
-    cash int8, expected float8, due_at timestamptz, price float8, audit bool, parts text, amount float8,
-    rendering text, added_words int4, added_links int4
+    domain_id int8, key bytea, at timestamptz, answer text, status int2, reason text,
+    change text, rung text, distance_bits int2, parts text, amount float8,
+    conditional bool, requests int2, received_bytes int4, saved_bytes int4, elapsed_ms int4,
+    rendering text, added_words int4, added_links int4,
+    cash int8, price float8, audit bool, expected float8, due_at timestamptz
 """
 IS_RECORDED = "SELECT EXISTS (SELECT FROM visit WHERE domain_id = %s AND key = %s AND at = %s)"
 
@@ -194,30 +195,15 @@ def _costs_after(costs: Costs, visits: Sequence[Visit]) -> Costs:
 
 
 def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
-    return (
-        domain_id,
-        visit.target.key,
-        visit.at,
-        visit.answer,
-        visit.status,
-        clean(visit.reason),
-        visit.told.value,
-        visit.verdict.rung.value,
-        visit.verdict.distance_bits,
-        visit.conditional,
-        min(visit.requests + visit.requests_beside + visit.rendering.requests, 32_000),
-        visit.received_bytes,
-        visit.saved_bytes,
-        round(visit.elapsed.total_seconds() * 1000),
-        visit.target.cash if visit.recipients is not None else 0,
-        # Who is called because another page changed is no sample of what was expected.
-        None if visit.target.wanted is Wanted.BY_LEADER else visit.expected_change,
-        visit.due_at,
-        visit.target.terms.price,
-        visit.target.wanted is Wanted.BY_AUDIT,
-        parts_of(visit),
-        visit.amount,
-        visit.rendering.word,
-        visit.rendering.words,
-        visit.rendering.links,
-    )
+    """Return a row of VISIT_COLUMNS: what came, what it said, what it took, what rendering added, what was planned."""
+    target, verdict, rendering = visit.target, visit.verdict, visit.rendering
+    answer = (domain_id, target.key, visit.at, visit.answer, visit.status, clean(visit.reason))
+    change = (visit.told.value, verdict.rung.value, verdict.distance_bits, parts_of(visit), visit.amount)
+    requests = min(visit.requests + visit.requests_beside + rendering.requests, 32_000)
+    elapsed_ms = round(visit.elapsed.total_seconds() * 1000)
+    exchange = (visit.conditional, requests, visit.received_bytes, visit.saved_bytes, elapsed_ms)
+    cash = target.cash if visit.recipients is not None else 0
+    # Who is called because another page changed is no sample of what was expected.
+    expected = None if target.wanted is Wanted.BY_LEADER else visit.expected_change
+    plan = (cash, target.terms.price, target.wanted is Wanted.BY_AUDIT, expected, visit.due_at)
+    return *answer, *change, *exchange, rendering.word, rendering.words, rendering.links, *plan
