@@ -8,13 +8,7 @@ from psycopg.rows import dict_row
 from crawler.core.budget import NO_REFUND, Hours, Refund, opening, settled
 from crawler.core.domain import Hold, Lease, RobotsCopy
 from crawler.errors import LeaseLost
-from crawler.store.claim.budgets import (
-    LEDGER_COLUMNS,
-    WITH_SHARED,
-    ledger_from,
-    ledger_values,
-    settle_shared_budget,
-)
+from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
 from crawler.store.database import Connection, Database, fetch_one, fetch_value
 from crawler.store.domain_rows import put_robots
 
