@@ -49,6 +49,7 @@ from crawler.store.columns import costs_from
 from crawler.store.database import Connection, fetch_one
 from crawler.store.learned import Trusts, sources_of, trusts_of
 
+AS_THEY_ARE = ("clock", "circulating", "window_passes", "mean_amount")  # of a row of CONTEXT
 LONGEST_LIST = timedelta(hours=22)  # so that a daily run visits each, though one may begin earlier than the last
 LIST_SHARE = 0.03  # of a budget, for visits of lists that nothing but LONGEST_LIST asks for
 CONTEXT = """
@@ -190,9 +191,7 @@ async def scoring_context(
     # All lists together take at most LIST_SHARE of a budget.
     list_load = row["lists"] / (LIST_SHARE * row["budget"]) if row["budget"] else 1.0
     return ScoringContext(
-        clock=row["clock"],
-        circulating=row["circulating"],
-        window_passes=row["window_passes"],
+        **{name: row[name] for name in AS_THEY_ARE},
         pages=int(row["pages"] or 0),
         settings=domain.settings,
         price=Price(price * row["price_correction"], row["price_byte"] * row["price_correction"]),
@@ -209,7 +208,6 @@ async def scoring_context(
         uses_whole_budget=domain.settings.uses_whole_budget and defaults.fills_budgets,
         suspected=suspected_validators(trusts),
         held_back=tuple(row["held_back"]),
-        mean_amount=row["mean_amount"],
         revisit=policy_or_price(domain.settings.revisit, defaults.revisits),
         longest_list=LONGEST_LIST * max(1.0, list_load),
         sources=tuple(each.at(at).worth for each in sources),

@@ -22,6 +22,7 @@ PAGE_COLUMNS = """
     renews bool, etag text, last_modified text, body_bytes int, number int, body_digest bytea, text_digest bytea,
     main_digest bytea, shape_digest bytea, fingerprint bigint, is_rendered bool
 """
+AS_THEY_ARE = ("at", "status", "soft_errors", "led_to", "missing_since", "body_bytes")  # of a visit
 VERSION_COLUMNS = [each.name for each in fields(Version)]
 # What a look may leave as it was comes as null.
 PAGES = f"""
@@ -93,17 +94,10 @@ FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (i
 
 async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:
     rows = [_page_row(visit, books) for visit in visits]
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    values = {"domain_id": domain_id, "bulk_redirect": BULK_REDIRECT, "most": CHANGES_REMEMBERED}
-    await connection.execute(PAGES, columns | values, binary=True)
-    places = {
-        "domain_id": domain_id,
-        "key": columns["key"],
-        "state": [visit.state.value for visit in visits],
-        "due_at": [None if visit.state is State.NEW else visit.due_at for visit in visits],
-        "wanted": [visit.wants.value for visit in visits],
-    }
-    await connection.execute(FRONTIER, places)
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    columns |= {"domain_id": domain_id, "bulk_redirect": BULK_REDIRECT, "most": CHANGES_REMEMBERED}
+    await connection.execute(PAGES, columns, binary=True)
+    await connection.execute(FRONTIER, columns)
 
 
 async def call_for_renders(connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime) -> None:
@@ -114,38 +108,34 @@ async def call_for_renders(connection: Connection, domain_id: int, keys: Collect
 
 
 def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
+    """Return what PAGES and FRONTIER write of a visited page."""
     heir = visit.moved_to.key if visit.moved_to else None
     version = visit.snapshot.version if visit.snapshot else None
     prior = visit.target.terms.prior
-    before = visit.target.version
+    before, validators = visit.target.version, visit.validators
+    is_read_again = visit.is_good and visit.links is not None and not version
     evidence = [float(number) for number in without_prior(visit.belief.a, visit.belief.b, prior.a, prior.b)]
     return {
         "key": visit.target.key,
-        "at": visit.at,
-        "status": visit.status,
+        **{name: getattr(visit, name) for name in AS_THEY_ARE},
         "reason": clean(visit.reason),
         "failures": min(visit.failures, 32_000),
-        "soft_errors": visit.soft_errors,
         "withheld_since": None if visit.is_good else visit.withheld_since,
         "evidence_a": evidence[0],
         "evidence_b": evidence[1],
         "amount_total": visit.amounts.total,
         "amount_changes": visit.amounts.changes,
         "moved_to": heir if heir in books.positions else None,  # out of scope or beyond the limits: it moved away
-        "led_to": visit.led_to,
         "good": visit.is_good,
-        "missing_since": visit.missing_since,
         "changed": visit.change is Change.CHANGED,
         "announced": books.announced.get(visit.target.key, 0.0),
-        "rereads": visit.is_good
-        and visit.links is not None
-        and not version
-        and before is not None
-        and before.body_digest == FORGOTTEN,
-        "renews": visit.validators is not None,
-        "etag": clean(visit.validators.etag) if visit.validators else None,
-        "last_modified": clean(visit.validators.last_modified) if visit.validators else None,
-        "body_bytes": visit.body_bytes,
+        "rereads": is_read_again and before is not None and before.body_digest == FORGOTTEN,
+        "renews": validators is not None,
+        "etag": clean(validators.etag) if validators else None,
+        "last_modified": clean(validators.last_modified) if validators else None,
+        "state": visit.state.value,
+        "due_at": None if visit.state is State.NEW else visit.due_at,
+        "wanted": visit.wants.value,
         **{name: getattr(version, name) if version else None for name in VERSION_COLUMNS},
         "fingerprint": to_signed(version.fingerprint) if version else None,
     }
