@@ -159,7 +159,7 @@ class DomainNovelty(SQLModel, table=True):
 
 
 class DomainMask(SQLModel, table=True):
-    """The noise mask of a domain, learnt from looks; packed (crawler/store/learned/mask.py)."""
+    """The noise mask of a domain, learnt from looks; packed (crawler/store/learned/memories.py)."""
 
     __tablename__ = "domain_mask"
     domain_id: int = Field(sa_column=domain_reference())
@@ -167,7 +167,7 @@ class DomainMask(SQLModel, table=True):
 
 
 class DomainSoftErrors(SQLModel, table=True):
-    """The soft errors that a domain is known for; packed (crawler/store/learned/soft_errors.py)."""
+    """The soft errors that a domain is known for; packed (crawler/store/learned/memories.py)."""
 
     __tablename__ = "domain_soft_errors"
     domain_id: int = Field(sa_column=domain_reference())
@@ -175,7 +175,7 @@ class DomainSoftErrors(SQLModel, table=True):
 
 
 class DomainRenders(SQLModel, table=True):
-    """What renders of a domain's pages have brought; packed (crawler/store/learned/renders.py)."""
+    """What renders of a domain's pages have brought; packed (crawler/store/learned/memories.py)."""
 
     __tablename__ = "domain_renders"
     domain_id: int = Field(sa_column=domain_reference())

@@ -47,7 +47,7 @@ TRUE_FEED = """
       LEFT JOIN feed f ON f.domain_id = e.domain_id AND f.number = e.number
      ORDER BY f.position NULLS LAST, e.number
 """
-# As a command does that finds a holder of its machine dead (store/domains), without waiting for the lease to run out.
+# As a command does that finds a holder of its machine dead (store/domains.py), without waiting for its lease to end.
 FREE = "UPDATE domain_state SET leased_until = clock_timestamp() WHERE starts_with(holder, %(prefix)s)"
 # A page that is back may say something else, or what it said before.
 VERSIONS = """

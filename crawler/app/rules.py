@@ -11,6 +11,7 @@ from crawler.core.rendering import RenderMode
 from crawler.errors import BadInput
 from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domain_rows import pages_by_pattern
 
 MAX_RULES = 1000  # each is asked about every page that is handed out
 
@@ -62,7 +63,7 @@ async def _set_rules(db: Database, domain: Domain, rules: tuple[PageRule, ...], 
 
 async def count_pages_by_pattern(db: Database, domain: Domain) -> dict[str, int]:
     """Return how many pages count for the limit of each pattern that has one."""
-    return await domains.pages_by_pattern(db, domain)
+    return await pages_by_pattern(db, domain)
 
 
 def describe_rule(rule: PageRule) -> dict[str, object]:

@@ -181,7 +181,7 @@ class RetryingStore:
         )
 
     async def learnt(self) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
-        return await self._until_available(lambda _: learned.learnt_of(self._db, self.lease.domain.id))
+        return await self._until_available(lambda _: learned.learned_memories(self._db, self.lease.domain.id))
 
     async def announce_delay(self, delay: timedelta) -> None:
         await self._until_available(lambda _: claim.announce_delay(self._db, self.lease, delay=delay))

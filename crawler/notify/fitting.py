@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from crawler.notify.payload import Content
 from crawler.notify.sending import DeliveryOutcome
 from crawler.notify.wording import calling_nobody, text_of
-from crawler.store.subscriptions import Message, Subscription
+from crawler.store.outbox import Message
+from crawler.store.subscriptions import Subscription
 
 LEAST_BYTES = 4096  # a change without its blocks; a receiver that refuses this takes nothing
 LOWER = 4  # times less is tried after a message that was too large

@@ -18,8 +18,9 @@ from crawler.notify.seals import may_run, not_run_here, why_unserved
 from crawler.notify.sending import MOST_CHANGES, DeliveryOutcome, TargetSender
 from crawler.notify.target import TargetKind, TargetLacking, found_target, secret_at
 from crawler.notify.watching import Watch
-from crawler.store import subscriptions
-from crawler.store.subscriptions import Message, Retry, Subscription
+from crawler.store import outbox, subscriptions
+from crawler.store.outbox import Message, Retry
+from crawler.store.subscriptions import Subscription
 
 log = logging.getLogger("recrawl.notify")
 
@@ -67,13 +68,13 @@ async def _send_due(
                 break
             parts = parts_of(message, most_bytes=subscription.most_bytes) if sender.is_bounded else []
             if len(parts) > 1:
-                await subscriptions.split(context.db, message, parts, at=context.now())
+                await outbox.split(context.db, message, parts, at=context.now())
                 continue
             outcome = await sender.send(message, at=context.real_now(), most_bytes=subscription.most_bytes)
             bound = lower_bound(subscription, outcome)
             if bound is not None:
                 log.warning("message.too_large", extra={"subscription": subscription.id, "bound_bytes": bound})
-                await subscriptions.lower_bound(context.db, message, most_bytes=bound, at=context.now())
+                await outbox.lower_bound(context.db, message, most_bytes=bound, at=context.now())
                 subscription = replace(subscription, most_bytes=bound)
                 continue
             if not await _noted(context, subscription, message, outcome, done):
@@ -89,15 +90,15 @@ async def _next(context: DeliveryContext, subscription: Subscription) -> Message
     the key to sign with is missing.
     """
     now = context.now()
-    found = await subscriptions.next_message(context.db, subscription.id, at=now)
+    found = await outbox.next_message(context.db, subscription.id, at=now)
     if found is not None:
         return found
-    if not await subscriptions.is_due(context.db, subscription.id, at=now):
+    if not await outbox.is_due(context.db, subscription.id, at=now):
         return None  # before the target is looked up, which may ask a Prefect server
     kind = (await found_target(subscription.wish.target, context.find_secret)).kind
     await _signing_key(context, subscription)  # no message grows old while it is missing
     is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # nobody wants a mail for each page
-    made = await subscriptions.make_messages(
+    made = await outbox.make_messages(
         context.db,
         subscription.id,
         at=now,
@@ -105,7 +106,7 @@ async def _next(context: DeliveryContext, subscription: Subscription) -> Message
         most_each=MOST_CHANGES,
         most_bytes=None if is_joined else subscription.most_bytes,
     )
-    return await subscriptions.next_message(context.db, subscription.id, at=now) if made else None
+    return await outbox.next_message(context.db, subscription.id, at=now) if made else None
 
 
 async def _wait_for_target(context: DeliveryContext, subscription: Subscription, why: str, done: Delivered) -> None:
@@ -114,7 +115,7 @@ async def _wait_for_target(context: DeliveryContext, subscription: Subscription,
     log.info("target.lacking", extra={"subscription": subscription.id, "why": why})
     done.failed[subscription.id] = why
     resume_at = next_try(subscription.failures + 1, asked=None, now=now)
-    await subscriptions.target_lacks(context.db, subscription.id, resume_at=resume_at, error=why, at=now)
+    await outbox.target_lacks(context.db, subscription.id, resume_at=resume_at, error=why, at=now)
 
 
 async def _sender(context: DeliveryContext, subscription: Subscription) -> TargetSender:
@@ -151,7 +152,7 @@ async def _noted(
     """Write down what came of a message; gives whether the next one may be sent."""
     now = context.now()
     if not outcome.why_not:
-        await subscriptions.taken(context.db, message, at=now)
+        await outbox.taken(context.db, message, at=now)
         done.messages += 1
         done.positions.update(change["position"] for change in message.changes)
         return True
@@ -165,7 +166,7 @@ async def _noted(
         is_dead=is_hopeless(message.tries + 1, waiting_since=waiting_since, now=now),
         resume_at=None if outcome.is_messages_fault else next_try(subscription.failures + 1, asked=asked, now=now),
     )
-    await subscriptions.not_taken(context.db, message, retry, error=outcome.why_not, at=now)
+    await outbox.not_taken(context.db, message, retry, error=outcome.why_not, at=now)
     return outcome.is_messages_fault
 
 

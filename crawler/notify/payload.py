@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from crawler.store.outbox import Message
 from crawler.store.report import FeedItem
-from crawler.store.subscriptions import Message
 
 KEY_PREFIX = "whsec_"  # may stand before a key in base64
 LEAST_KEY_BYTES = 24  # Standard Webhooks 1.0, "Signature scheme"; so that no password is taken for base64

@@ -8,8 +8,9 @@ from crawler.notify.payload import content_of
 from crawler.notify.watching import Watch
 from crawler.store import report
 from crawler.store.database import Database
+from crawler.store.outbox import ChangeNotice, put_notices
 from crawler.store.report import ChangeFilter, FeedItem
-from crawler.store.subscriptions import ChangeNotice, Subscription, SubscriptionWish, put_notices
+from crawler.store.subscriptions import Subscription, SubscriptionWish
 
 AT_ONCE = 1000  # positions of the feed
 READ_AT_ONCE = 25  # of these, where two versions of each page are read: a second or so

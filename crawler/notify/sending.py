@@ -12,7 +12,7 @@ from crawler.notify.payload import body_of, headers_of_webhook
 from crawler.notify.processes import command_line, run
 from crawler.notify.target import NotifyTarget, TargetKind, with_next_step
 from crawler.notify.wording import calling_nobody, headline, text_of
-from crawler.store.subscriptions import Message
+from crawler.store.outbox import Message
 
 if TYPE_CHECKING:  # who serves a feed sends nothing, and needs no client
     from crawler.fetch import WebhookClient

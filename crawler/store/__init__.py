@@ -1,5 +1,8 @@
 """REMEMBERS: Postgres. One public function is one transaction, and rows stay inside.
 
-A room for each verb of the crawl's loop: domains, claim, learned, hand_out, record, report, plan, and retention; each
-may use those before it. Beside them `database` (connections, transactions, migrations), `columns` and `partitions`.
+A package or a module for each verb of the crawl's loop: domains, claim, learned, hand_out, record, report, plan, and
+retention; each may use those before it. `subscriptions` and `outbox` say who is told of changes, and what waits for
+them: `put_notices` takes changes from the feed and moves the subscription's position in one transaction. Beside them
+`database` (connections, transactions, rows), `columns` (statements made of columns) and `partitions`; `domain_rows` and
+`domain_inbox` are what the packages need of domains.
 """

@@ -9,12 +9,38 @@ from crawler.core.page import Fingerprint
 from crawler.store.database import Connection
 
 
-async def copy(connection: Connection, statement: str, types: list[str], rows: Iterable[tuple[Any, ...]]) -> None:
-    """Write rows by a statement that copies in binary. types: of its columns."""
-    async with connection.cursor() as cursor, cursor.copy(statement) as sink:
+async def copy(connection: Connection, table: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Write rows into a table by COPY, in binary. columns: names and types, as `unnest` takes them."""
+    names, types = zip(*_parse_columns(columns), strict=True)
+    statement = f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
+    async with connection.cursor() as cursor, cursor.copy(statement.encode()) as sink:
         sink.set_types(types)
         for row in rows:
             await sink.write_row(row)
+
+
+def unnest(columns: str) -> str:
+    """Return the SQL that makes rows `x` of parameters that hold a column each.
+
+    columns: names, which are those of the parameters, and types: "key bytea, rank int".
+    """
+    parsed = _parse_columns(columns)
+    arrays = ", ".join(f"%({name})s::{kind}[]" for name, kind in parsed)
+    return f"unnest({arrays}) AS x({', '.join(name for name, _ in parsed)})"
+
+
+def placeholders(names: Iterable[str]) -> str:
+    """Return the SQL for the values of parameters that have these names."""
+    return ", ".join(f"%({name})s" for name in names)
+
+
+def excluded(names: Iterable[str]) -> str:
+    """Return what an upsert sets where the row is there: these columns to what was to be inserted."""
+    return ", ".join(f"{name} = excluded.{name}" for name in names)
+
+
+def _parse_columns(columns: str) -> list[tuple[str, str]]:
+    return [(name, kind) for name, kind in (each.split() for each in columns.split(","))]
 
 
 def clean(text: str | None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
@@ -46,10 +46,16 @@ def migrate(url: str, *, partitions: int | None) -> None:
         try:
             if schema_on(connection.connection.driver_connection) is Schema.NEWER:
                 raise CrawlerError(NEWER_MESSAGE)
-            existing = _count_hash_partitions(connection)
-            _refuse_other_partitions(existing, partitions)
-            partitions = existing or partitions or DEFAULT_PARTITIONS
-            command.upgrade(_config(connection, partitions), "head")
+            existing = int(connection.execute(PARTITIONS).scalar_one())  # of the table of pages, and so of the others
+            if partitions is not None and existing not in {0, partitions}:
+                raise BadInput(
+                    f"the tables have {existing} partitions each, chosen when they were created; "
+                    f"for {partitions} run recrawl db upgrade --partitions {partitions} on a new database"
+                )
+            config = Config()
+            config.set_main_option("script_location", str(MIGRATIONS))
+            config.attributes.update(connection=connection, partitions=existing or partitions or DEFAULT_PARTITIONS)
+            command.upgrade(config, "head")
             connection.commit()
         finally:
             connection.rollback()
@@ -72,13 +78,6 @@ def _naming_refusals() -> Iterator[None]:
         raise
 
 
-def _config(connection: Connection, partitions: int) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes.update(connection=connection, partitions=partitions)
-    return config
-
-
 def _engine(url: str) -> Any:
     engine = create_engine(
         libpq_url(url).replace("postgresql://", "postgresql+psycopg://", 1),
@@ -90,19 +89,6 @@ def _engine(url: str) -> Any:
     except OperationalError as error:
         raise StoreUnavailable(f"cannot open the database: {one_line(error.orig or error)}") from error
     return engine
-
-
-def _count_hash_partitions(connection: Connection) -> int:
-    """Return how many partitions the table of pages has, and so the others; 0 where there is none."""
-    return int(connection.execute(PARTITIONS).scalar_one())
-
-
-def _refuse_other_partitions(existing: int, partitions: int | None) -> None:
-    if partitions is not None and existing not in {0, partitions}:
-        raise BadInput(
-            f"the tables have {existing} partitions each, chosen when they were created; "
-            f"for {partitions} run recrawl db upgrade --partitions {partitions} on a new database"
-        )
 
 
 def _refuse_what_cannot_hold_us(connection: Any) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from psycopg import errors, sql
 
-from crawler.store.database import Connection, Database
+from crawler.store.database import Connection, Database, fetch_value
 
 PARTITION_LOCK = 0x7265637261776D  # shifts begin at the same time; one more than the lock of the migrations
 PARTITIONS = """
@@ -26,6 +26,7 @@ OUTGROWN = """
       JOIN pg_namespace n ON n.oid = part.relnamespace
 """
 FEW_ROWS = 50
+IS_HELD_BY_DEFAULT = "SELECT EXISTS (SELECT FROM visit_default WHERE at >= %s AND at < %s)"
 CREATE = sql.SQL("CREATE TABLE {name} PARTITION OF visit FOR VALUES FROM ({since}) TO ({until})")
 
 
@@ -82,11 +83,7 @@ def _name(month: datetime) -> str:
 
 async def _try_to_create(connection: Connection, month: datetime) -> None:
     since, until = month, month_after(month)
-    cursor = await connection.execute(
-        "SELECT EXISTS (SELECT FROM visit_default WHERE at >= %s AND at < %s)", (since, until)
-    )
-    row = await cursor.fetchone()
-    if row is None or row[0]:
+    if await fetch_value(connection, IS_HELD_BY_DEFAULT, (since, until)):
         return
     statement = CREATE.format(name=sql.Identifier(_name(month)), since=sql.Literal(since), until=sql.Literal(until))
     try:

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from crawler.notify import open_context, send_test
-from crawler.store import subscriptions
+from crawler.store import outbox, subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register
 from tests.notify.receivers import Receiver, Shop, changes_of, first_look, look, receiving, subscribe, tell, told
@@ -23,7 +23,7 @@ async def test_what_was_given_up_and_what_waits_comes_at_once_after_a_redelivery
         shop.day = 1
         await look(db, domain, at=CHANGED)
         now = CHANGED
-        while not await subscriptions.dead_letters(db):
+        while not await outbox.dead_letters(db):
             await tell(db, at=now)
             now += HOUR
         shop.day = 2
@@ -32,7 +32,7 @@ async def test_what_was_given_up_and_what_waits_comes_at_once_after_a_redelivery
         receiver.answer = lambda _: (204, "")
         left_alone = await tell(db, at=now + MINUTE)
         (waiting,) = await subscriptions.states(db)
-        redelivered = await subscriptions.redeliver(db, None, at=now + MINUTE)
+        redelivered = await outbox.redeliver(db, None, at=now + MINUTE)
         done = await tell(db, at=now + MINUTE)
         known = await changes_of(db)
         after = await subscriptions.numbered(db, one.id)

@@ -10,9 +10,10 @@ import pytest
 
 from crawler.notify.fitting import parts_of
 from crawler.notify.payload import body_of
-from crawler.store import subscriptions
+from crawler.store import outbox, subscriptions
 from crawler.store.database import Database
-from crawler.store.subscriptions import MOST_BYTES, Message
+from crawler.store.outbox import Message
+from crawler.store.subscriptions import MOST_BYTES
 from tests.engine.crawls import DAY, START, answered, answering, register
 from tests.notify.receivers import WORDS, Got, Receiver, changes_of, first_look, look, receiving, subscribe, tell, told
 from tests.notify.test_webhooks import per_page
@@ -112,7 +113,7 @@ async def test_a_receiver_that_refuses_everything_for_its_size_is_given_up_in_th
         await look(db, domain, at=START + DAY)
         for n in range(20):
             await tell(db, at=START + DAY + (n + 1) * HOUR)
-        (letter,) = await subscriptions.dead_letters(db, one.id)
+        (letter,) = await outbox.dead_letters(db, one.id)
 
     assert (letter.error, letter.tries) == ("status 413", 16)
     assert len(receiver.got) < 16 + 4

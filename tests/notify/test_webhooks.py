@@ -12,7 +12,7 @@ import pytest
 from crawler.core.freshness import ChangeSignal
 from crawler.core.http import Url
 from crawler.json_lines import values_of
-from crawler.store import domains, report, subscriptions
+from crawler.store import domains, outbox, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind
 from tests.engine.crawls import DAY, START, answering, register
@@ -131,7 +131,7 @@ async def test_what_changes_while_a_receiver_is_down_for_an_hour_is_told_afterwa
     assert sorted(told(receiver)) == known
     assert per_page(told(receiver)) == per_page(known)
     assert len({got.headers["webhook-id"] for got in receiver.taken}) == len(receiver.taken)  # nothing twice
-    assert not await subscriptions.dead_letters(db)
+    assert not await outbox.dead_letters(db)
 
 
 async def test_a_slow_receiver_and_a_dead_one_hold_up_no_other(db: Database) -> None:
@@ -182,9 +182,9 @@ async def test_a_message_that_its_receiver_refuses_holds_up_only_its_page(db: Da
         first = next(kind for kind in known if kind[1].endswith("/p5"))
         for n in range(40):
             await tell(db, at=START + 2 * DAY + n * HOUR)
-        letters = await subscriptions.dead_letters(db, subscription.id)
+        letters = await outbox.dead_letters(db, subscription.id)
         receiver.answer = lambda _: (204, "")
-        await subscriptions.redeliver(db, None, at=START + 9 * DAY)
+        await outbox.redeliver(db, None, at=START + 9 * DAY)
         await tell(db, at=START + 9 * DAY)
 
     assert next(letter.changes[0]["position"] for letter in letters) == first[0]
@@ -193,7 +193,7 @@ async def test_a_message_that_its_receiver_refuses_holds_up_only_its_page(db: Da
     assert sorted(told(receiver)) == known
     others = [change for change in told(receiver) if not change[1].endswith("/p5")]
     assert per_page(others) == per_page([change for change in known if not change[1].endswith("/p5")])
-    assert not await subscriptions.dead_letters(db)
+    assert not await outbox.dead_letters(db)
 
 
 async def test_the_wait_that_a_receiver_asks_for_is_kept_to(db: Database) -> None:
@@ -228,9 +228,9 @@ async def test_a_receiver_that_is_away_for_days_is_given_up_and_comes_back_to_al
         await look(db, domain, at=START + DAY)
         for n in range(24 * 5):
             await tell(db, at=START + DAY + n * HOUR)
-        letters = await subscriptions.dead_letters(db)
+        letters = await outbox.dead_letters(db)
         is_away = False
-        many = await subscriptions.redeliver(db, None, at=START + 7 * DAY)
+        many = await outbox.redeliver(db, None, at=START + 7 * DAY)
         for n in range(3):
             await tell(db, at=START + 7 * DAY + n * HOUR)
         known = await changes_of(db)
@@ -479,7 +479,7 @@ async def test_dead_letters_of_a_receiver_that_is_gone_for_good_do_not_pile_up(d
             await look(db, domain, at=START + day * DAY)
             for hour in range(3):
                 await tell(db, at=START + day * DAY + hour * HOUR)
-            letters = await subscriptions.dead_letters(db)
+            letters = await outbox.dead_letters(db)
             kept.append({(letter.made_at - START).days for letter in letters})
 
     # They are given up at the first failure after three days, and forgotten ninety days after that.

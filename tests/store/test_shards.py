@@ -25,7 +25,8 @@ from tests.commands import serving
 from tests.engine.crawls import DAY, START, crawl, register, rows
 
 STORE = Path(crawler.store.__file__).parent
-ROOMS = ("claim", "hand_out", "record", "learned", "domains", "plan", "report", "retention")
+ROOMS = ("claim", "hand_out", "record", "learned", "plan", "report", "retention")
+MODULES = ("domains.py", "domain_rows.py", "domain_inbox.py")
 # Of all domains together: small, and on every shard alike, as a distributed Postgres keeps such tables.
 SHARED = {"domain", "domain_alias", "address_slot", "ledger", "kind_prior", "alembic_version"} | {
     *("feed", "feed_reader", "subscription", "notice", "message")
@@ -37,8 +38,8 @@ EXCEPTIONS = {
     ("claim/leases.py", "CANDIDATE"): "a claim looks for the domain: domain_state has one narrow row for each",
     ("claim/leases.py", "CALLED"): "the same, for domains with a letter in their inbox",
     ("claim/leases.py", "NEXT_TURN"): "when the next domain wakes: the same index, once a shift has nothing to do",
-    ("hand_out/repricing.py", "GO_ON_AFTER"): "by the id of a letter that was read from the domain's inbox before",
-    ("hand_out/repricing.py", "DONE"): "the same",
+    ("domain_inbox.py", "GO_ON_AFTER"): "by the id of a letter that was read from the domain's inbox before",
+    ("hand_out/hand_out.py", "REPRICED"): "the same",
     ("report/checks.py", "FEED"): "db check: the places of the feed against the events of all domains",
     ("report/gauges.py", "CALIBRATION"): "metrics, of all domains together; once a minute at most",
     ("report/reports.py", "HOLDERS"): "whose leases a worker that starts again frees; at its start",
@@ -56,13 +57,13 @@ NO_ALIAS = {"on", "set", "where", "using", "order", "group", "join", "left", "cr
 
 def statements() -> Iterator[tuple[str, str, str]]:
     """Module, name and text of the constants in which the rooms keep their SQL; braces for what is put into them."""
-    for room in ROOMS:
-        for path in sorted((STORE / room).glob("*.py")):
-            for node in ast.parse(path.read_text()).body:
-                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                    text = text_of(node.value)
-                    if text is not None and REFERENCE.search(text):
-                        yield f"{room}/{path.name}", node.targets[0].id, text
+    in_rooms = [path for room in ROOMS for path in sorted((STORE / room).glob("*.py"))]
+    for path in [*in_rooms, *(STORE / name for name in MODULES)]:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                text = text_of(node.value)
+                if text is not None and REFERENCE.search(text):
+                    yield path.relative_to(STORE).as_posix(), node.targets[0].id, text
 
 
 def text_of(node: ast.expr) -> str | None:

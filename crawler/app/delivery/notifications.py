@@ -34,18 +34,11 @@ from crawler.runtime.keys.entrance import command_seal
 from crawler.runtime.pages import pages_origin
 from crawler.runtime.secrets import lacking_in_worker, secret_of_variable, secrets_of
 from crawler.settings import Settings
-from crawler.store import report, subscriptions
+from crawler.store import outbox, report, subscriptions
 from crawler.store.database import Database
+from crawler.store.outbox import MOST_LISTED, DeadLetter, discard, redeliver
 from crawler.store.report import EventKind
-from crawler.store.subscriptions import (
-    MOST_BYTES,
-    MOST_LISTED,
-    DeadLetter,
-    Subscription,
-    SubscriptionWish,
-    discard,
-    redeliver,
-)
+from crawler.store.subscriptions import MOST_BYTES, Subscription, SubscriptionWish
 
 WITH_CONDITION = frozenset({EventKind.FIRST, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.BACK})
 RETRY_SECONDS = 2  # until a database that is away is asked again
@@ -289,7 +282,7 @@ async def list_dead_letters(db: Database, number: int | None = None) -> list[Dea
     """Return messages that were given up, the oldest first, of all subscriptions or of one. Raises BadInput."""
     if number is not None:
         await find_subscription(db, number)
-    return await subscriptions.dead_letters(db, number)
+    return await outbox.dead_letters(db, number)
 
 
 @asynccontextmanager

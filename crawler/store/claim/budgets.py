@@ -1,7 +1,7 @@
 """The ledgers of the UTC day: what a domain, and all domains together, may still ask for."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from math import ceil
 from typing import Any
@@ -29,7 +29,7 @@ from crawler.core.budget import (
 from crawler.core.domain import Domain, Lease, hours_in
 from crawler.errors import LeaseLost
 from crawler.store.columns import costs_from
-from crawler.store.database import Connection, Database
+from crawler.store.database import Connection, Database, fetch_one
 
 NO_LIMIT = 2**31 - 1  # requests a day
 LEAST_PAUSE = timedelta(minutes=1)
@@ -58,16 +58,21 @@ WITH_SHARED = """
         UPDATE ledger SET day = %(shared_day)s, spent_requests = %(shared_requests)s, spent_bytes = %(shared_bytes)s
          WHERE no = 1 AND %(shared_day)s::date IS NOT NULL)
 """
+LEDGER_COLUMNS = """
+    budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(received_bytes)s, spent_floor = %(floor)s
+"""
 WRITE_OWN = f"""
     {WITH_SHARED}
     UPDATE domain_state
-       SET budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s, spent_floor = %(floor)s
+       SET {LEDGER_COLUMNS}
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
 # Locked last, and for as short as can be: everybody's.
 READ_SHARED = "SELECT day AS budget_day, spent_requests, spent_bytes, 0 AS spent_floor FROM ledger WHERE no = 1"
 LOCK_SHARED = f"{READ_SHARED} FOR UPDATE"
-WRITE_SHARED = "UPDATE ledger SET day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s WHERE no = 1"
+WRITE_SHARED = (
+    "UPDATE ledger SET day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(received_bytes)s WHERE no = 1"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +141,13 @@ async def debit(
     """
     async with db.transaction() as connection:
         own_values = {"domain_id": lease.domain.id, "token": lease.token, "most": most, "at": at}
-        row = await _one(connection, OWN, own_values)
+        row = await fetch_one(connection, dict_row, OWN, own_values)
         if row is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         hours = hours_in(row["hours"])
         budgets = [replace(_day_budget(row, row["budget"], row["bytes_per_day"], spare, at=at), hours=hours)]
         if shared.is_limited:
-            everybody = await _one(connection, LOCK_SHARED, ()) or {}
+            everybody = await fetch_one(connection, dict_row, LOCK_SHARED) or {}
             budgets.append(_day_budget(everybody, shared.requests, shared.received_bytes, spare, at=at))
         in_time, of_day = (
             min(most, *(budget.grantable(at=at, paced=is_paced) for budget in budgets)) for is_paced in (paced, False)
@@ -175,14 +180,14 @@ async def left_of_shared_budget(db: Database, shared: SharedBudget, *, at: datet
     if not shared.is_limited:
         return None
     async with db.transaction() as connection:
-        row = await _one(connection, READ_SHARED, ()) or {}
+        row = await fetch_one(connection, dict_row, READ_SHARED) or {}
     return _day_budget(row, shared.requests, shared.received_bytes, NO_REFUND, at=at).grantable(at=at, paced=False)
 
 
 async def charge(db: Database, domain: Domain, *, requests: int, received_bytes: int, at: datetime) -> None:
     """Count requests for a domain that were made outside any lease, such as at its registration."""
     async with db.transaction() as connection:
-        row = await _one(connection, OWN_LEDGER, (domain.id,))
+        row = await fetch_one(connection, dict_row, OWN_LEDGER, (domain.id,))
         if row is None:
             return  # removed meanwhile
         ledger = debited(today(ledger_from(row), now=at), requests, received_bytes=received_bytes)
@@ -196,16 +201,21 @@ async def charge_shared_budget(db: Database, *, requests: int, received_bytes: i
         await connection.execute(WRITE_SHARED, ledger_values(debited(ledger, requests, received_bytes=received_bytes)))
 
 
-async def settle_shared_budget(connection: Connection, refund: Refund, *, received_bytes: int = 0) -> dict[str, Any]:
+async def settle_shared_budget(
+    connection: Connection, refund: Refund, *, is_shared: bool, received_bytes: int = 0
+) -> dict[str, Any]:
     """Lock the ledger of all domains together, and give its values after a batch or a lease, for WITH_SHARED.
 
-    Called right before the transaction's last statement: everybody else waits from here on.
+    Called right before the transaction's last statement: everybody else waits from here on. Not where the ledger is
+    not shared in: it stays as it is.
     """
+    if not is_shared:
+        return shared_values()
     return shared_values(settled(await _lock_shared(connection), refund, received_bytes=received_bytes))
 
 
 async def _lock_shared(connection: Connection) -> Ledger:
-    return ledger_from(await _one(connection, LOCK_SHARED, ()) or {})
+    return ledger_from(await fetch_one(connection, dict_row, LOCK_SHARED) or {})
 
 
 def ledger_from(row: dict[str, Any]) -> Ledger:
@@ -216,12 +226,7 @@ def ledger_from(row: dict[str, Any]) -> Ledger:
 
 def ledger_values(ledger: Ledger) -> dict[str, Any]:
     """The values of a statement that writes a ledger."""
-    return {
-        "day": None if ledger.day == date.min else ledger.day,
-        "requests": ledger.requests,
-        "bytes": ledger.received_bytes,
-        "floor": ledger.floor,
-    }
+    return asdict(ledger) | {"day": None if ledger.day == date.min else ledger.day}
 
 
 def shared_values(ledger: Ledger | None = None) -> dict[str, Any]:
@@ -250,11 +255,3 @@ def _next_grant(budgets: Sequence[_DayBudget], hours: Hours, *, at: datetime, pa
         return opening(hours, tomorrow)
     found = max(budget.next_grant(at=at) for budget in budgets)
     return opening(hours, min(max(found, at + LEAST_PAUSE), tomorrow))
-
-
-async def _one(
-    connection: Connection, statement: str, values: Sequence[Any] | Mapping[str, Any]
-) -> dict[str, Any] | None:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return await cursor.fetchone()

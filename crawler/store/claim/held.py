@@ -8,14 +8,9 @@ from psycopg.rows import dict_row
 from crawler.core.budget import NO_REFUND, Hours, Refund, opening, settled
 from crawler.core.domain import Hold, Lease, RobotsCopy
 from crawler.errors import LeaseLost
-from crawler.store.claim.budgets import (
-    WITH_SHARED,
-    ledger_from,
-    ledger_values,
-    settle_shared_budget,
-    shared_values,
-)
-from crawler.store.database import Connection, Database
+from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
+from crawler.store.database import Connection, Database, fetch_one, fetch_value
+from crawler.store.domain_rows import put_robots
 
 ANNOUNCE_DELAY = """
     UPDATE domain_state SET delay_s = extract(epoch FROM %(delay)s::interval)
@@ -64,10 +59,10 @@ RELEASE = f"""
     {WITH_SHARED}
     UPDATE domain_state
        SET lease_token = NULL, leased_until = NULL, holder = NULL, wake_at = %(wake_at)s,
-           paced_until = %(paced_until)s, budget_day = %(day)s, spent_requests = %(requests)s,
-           spent_bytes = %(bytes)s, spent_floor = %(floor)s, next_request_at = %(free_at)s
+           paced_until = %(paced_until)s, next_request_at = %(free_at)s, {LEDGER_COLUMNS}
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
+FENCE = "SELECT domain_id FROM domain_state WHERE domain_id = %s AND lease_token = %s FOR UPDATE"
 GIVE_SLOTS_BACK = """
     WITH own AS (SELECT address FROM address_slot
                   WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)
@@ -83,7 +78,7 @@ async def announce_delay(db: Database, lease: Lease, *, delay: timedelta) -> Non
     """
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token, "delay": delay}
-        if await (await connection.execute(ANNOUNCE_DELAY, values)).fetchone() is None:
+        if await fetch_value(connection, ANNOUNCE_DELAY, values) is None:
             raise _lost(lease)
         await keep_slots(connection, lease)
 
@@ -95,11 +90,11 @@ async def renew(db: Database, lease: Lease) -> bool:
     """
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
-        row = await (await connection.execute(RENEW, values)).fetchone()
-        if row is None:
+        is_active = await fetch_value(connection, RENEW, values)
+        if is_active is None:
             raise _lost(lease)
         await keep_slots(connection, lease)
-        return bool(row[0])
+        return bool(is_active)
 
 
 async def keep_slots(connection: Connection, lease: Lease) -> None:
@@ -123,20 +118,7 @@ async def save_robots(db: Database, lease: Lease, copy: RobotsCopy, *, changed: 
     """
     async with db.transaction() as connection:
         await fence(connection, lease)
-        await connection.execute(
-            """INSERT INTO robots (domain_id, body, outcome, fetched_at, good_at, due_at)
-               VALUES (%(id)s, %(body)s, %(outcome)s, %(fetched_at)s, %(good_at)s, %(due_at)s)
-               ON CONFLICT (domain_id) DO UPDATE SET body = excluded.body, outcome = excluded.outcome,
-                   fetched_at = excluded.fetched_at, good_at = excluded.good_at, due_at = excluded.due_at""",
-            {
-                "id": lease.domain.id,
-                "body": copy.body,
-                "outcome": copy.outcome,
-                "fetched_at": copy.fetched_at,
-                "good_at": copy.good_at,
-                "due_at": copy.due_at,
-            },
-        )
+        await put_robots(connection, lease.domain, copy, replaces=True)
         if changed:
             await connection.execute(
                 "UPDATE frontier SET due_at = %s WHERE domain_id = %s AND state = 'refused'",
@@ -184,8 +166,7 @@ async def release(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER,
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "wait": end.wait}
         values |= {"uses_whole_budget": end.uses_whole_budget}
-        async with connection.cursor(row_factory=dict_row) as cursor:
-            row = await (await cursor.execute(END, values)).fetchone()
+        row = await fetch_one(connection, dict_row, END, values)
         if row is None:
             return
         wake_at = _wake_time(row["due_at"], not_before=end.not_before, hours=lease.domain.hours, at=at)
@@ -193,8 +174,8 @@ async def release(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER,
         if lease.slots:
             await connection.execute(GIVE_SLOTS_BACK, values | {"slots": list(lease.slots)})
         values |= ledger_values(settled(ledger_from(row), end.refund))
-        is_shared = end.is_shared and (end.refund.requests or end.refund.received_bytes)
-        values |= await settle_shared_budget(connection, end.refund) if is_shared else shared_values()
+        is_shared = end.is_shared and bool(end.refund.requests or end.refund.received_bytes)
+        values |= await settle_shared_budget(connection, end.refund, is_shared=is_shared)
         await connection.execute(RELEASE, values)
 
 
@@ -212,9 +193,5 @@ def _wake_time(due_at: datetime | None, *, not_before: datetime | None, hours: H
 
 async def fence(connection: Connection, lease: Lease) -> None:
     """Lock the domain's row until the transaction ends, for the holder of the lease alone. Raises LeaseLost."""
-    cursor = await connection.execute(
-        "SELECT FROM domain_state WHERE domain_id = %s AND lease_token = %s FOR UPDATE",
-        (lease.domain.id, lease.token),
-    )
-    if await cursor.fetchone() is None:
+    if await fetch_value(connection, FENCE, (lease.domain.id, lease.token)) is None:
         raise _lost(lease)

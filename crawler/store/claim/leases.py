@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 from uuid import UUID, uuid4
 
-from psycopg.rows import TupleRow, dict_row
+from psycopg.rows import TupleRow, class_row, dict_row
 
 from crawler.core.budget import opening
 from crawler.core.domain import Domain, Lease, RobotsCopy, hours_in, is_own_server
 from crawler.core.visit import NEVER
 from crawler.store.claim.held import fence
-from crawler.store.database import Connection, Database
-from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.database import Connection, Database, fetch_one, fetch_value
+from crawler.store.domain_rows import COLUMNS, ROBOTS_COLUMNS, domain_from
 
 # A domain that is due, or has something in its inbox. Either is found by an index, however many sleep.
 DUE = "s.wake_at <= %(at)s"
@@ -96,6 +96,7 @@ NOTE_ADDRESSES = """
     UPDATE domain_state SET addresses = %(addresses)s WHERE domain_id = %(id)s
  RETURNING next_request_at, delay_s * interval '1 second'
 """
+ROBOTS = f"SELECT {', '.join(ROBOTS_COLUMNS)} FROM robots WHERE domain_id = %s"  # noqa: S608  our own columns
 GIVE_BACK = "UPDATE domain_state SET lease_token = NULL, leased_until = NULL, holder = NULL WHERE domain_id = %(id)s"
 
 
@@ -199,13 +200,8 @@ def _networks(exempt: Sequence[str]) -> list[str]:
 async def _slots_taken(connection: Connection, found: _Candidate, token: UUID, *, term: timedelta) -> bool:
     if not found.slots:
         return True
-    values = {
-        "domain_id": found.domain_id,
-        "token": token,
-        "term": term,
-        "delay": found.delay,
-        "addresses": found.slots,
-    }
+    values = {"domain_id": found.domain_id, "addresses": found.slots, "delay": found.delay}
+    values |= {"token": token, "term": term}
     taken = await (await connection.execute(TAKE_SLOTS, values)).fetchall()
     return len(taken) == len(found.slots)
 
@@ -213,15 +209,11 @@ async def _slots_taken(connection: Connection, found: _Candidate, token: UUID, *
 async def _take(
     connection: Connection, found: _Candidate, token: UUID, *, holder: str, term: timedelta, at: datetime
 ) -> Lease:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        values = {"domain_id": found.domain_id, "token": token, "holder": holder, "term": term}
-        await cursor.execute(TAKE, values | {"free_at": found.free_at, "delay": found.delay, "at": at})
-        row = await cursor.fetchone()
-        assert row is not None
-        await cursor.execute(
-            "SELECT body, outcome, fetched_at, good_at, due_at FROM robots WHERE domain_id = %s", (found.domain_id,)
-        )
-        robots = await cursor.fetchone()
+    values = {"domain_id": found.domain_id, "token": token, "holder": holder, "term": term}
+    values |= {"free_at": found.free_at, "delay": found.delay, "at": at}
+    row = await fetch_one(connection, dict_row, TAKE, values)
+    assert row is not None
+    robots = await fetch_one(connection, class_row(RobotsCopy), ROBOTS, (found.domain_id,))
     return Lease(
         domain=domain_from(row),
         token=token,
@@ -229,7 +221,7 @@ async def _take(
         term=term,
         wait=row["wait"],
         refusals=row["refusals"],
-        robots=RobotsCopy(**robots) if robots else None,
+        robots=robots,
         slots=tuple(found.slots),
     )
 
@@ -250,5 +242,5 @@ async def next_turn(
     async with db.transaction() as connection:
         ids = None if only is None else [domain.id for domain in only]
         values = {"at": at, "only": ids, "exempt": _networks(exempt_addresses), "tried": list(held)}
-        row = await (await connection.execute(NEXT_TURN, values)).fetchone()
-        return row[0] if row else None
+        wait: timedelta | None = await fetch_value(connection, NEXT_TURN, values)
+        return wait

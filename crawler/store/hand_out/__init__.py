@@ -5,7 +5,6 @@ is worth it; `preview` says the same without doing it; `reprice` scores again wh
 learned, claim and domains.
 """
 
-from crawler.store.hand_out.hand_out import hand_out, preview
-from crawler.store.hand_out.repricing import reprice, reweigh
+from crawler.store.hand_out.hand_out import hand_out, preview, reprice, reweigh
 from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import keys_in

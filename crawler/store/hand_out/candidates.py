@@ -216,20 +216,15 @@ async def with_more_new(
     return replace(both, end=weighed.end) if more else weighed
 
 
-async def score_slice(
-    connection: Connection, *, domain_id: int, after: bytes, most: int, at: datetime, context: ScoringContext
+async def score_pages(
+    connection: Connection, pages: str, values: dict[str, Any], context: ScoringContext
 ) -> ScoredRows:
-    """Pages of any state whose keys follow this one, in the order of their keys, scored."""
-    values = {"domain_id": domain_id, "after_key": after, "most": most, "at": at}
-    return _scored(sorted(await _read(connection, SLICES, values, context)), context)
+    """Pages of any state in the order of their keys, scored.
 
-
-async def score_keys(
-    connection: Connection, *, domain_id: int, keys: Sequence[PageKey], at: datetime, context: ScoringContext
-) -> ScoredRows:
-    """The pages with these keys, scored."""
-    values = {"domain_id": domain_id, "keys": list(keys), "at": at}
-    return _scored(sorted(await _read(connection, BY_KEYS, values, context)), context)
+    pages: SLICES, for the next `most` ones after `after_key`, or BY_KEYS, for those with these `keys`.
+    values: of that; domain_id and at.
+    """
+    return _scored(sorted(await _read(connection, pages, values, context)), context)
 
 
 async def _read(

@@ -1,22 +1,52 @@
-"""Which page next: handing out the pages that are worth a fetch, best first."""
+"""Which page next: handing out the pages that are worth a fetch, best first.
 
-from collections.abc import Collection
+After the price or the rules have changed, known pages are scored again, slice by slice. A claim reads no further in
+the due order than its windows yield. Where the price has fallen, or a rule asks for more, the old order has pages that
+are worth a visit now behind others that are not. No claim would reach them before their old due times.
+"""
+
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from math import isinf
 from typing import Any
 
+from psycopg.rows import dict_row
+
 from crawler.core.budget import MOST_CORRECTION, falling_price
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness import COME_FIRST, Candidates, Defaults, Selection, Wanted, select, select_requested_first
+from crawler.core.domain_settings import weighs_alike
+from crawler.core.freshness import (
+    COME_FIRST,
+    Candidates,
+    Defaults,
+    PricePolicy,
+    Selection,
+    Wanted,
+    due_again,
+    select,
+    select_requested_first,
+)
 from crawler.core.http import PageKey
 from crawler.core.novelty import LONGEST_WAIT
 from crawler.core.visit import NEVER, State, Target
 from crawler.errors import LeaseLost
 from crawler.store import learned
-from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, score_head, with_more_new
+from crawler.store.claim import fence
+from crawler.store.database import BY_KEY, Connection, Database, fetch_one
+from crawler.store.domain_inbox import go_on_after
+from crawler.store.domain_rows import domain_numbered
+from crawler.store.hand_out.candidates import (
+    BY_KEYS,
+    SLICES,
+    CandidateRow,
+    ScoredRows,
+    score_head,
+    score_pages,
+    with_more_new,
+)
 from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import is_revisit, targets_of
+from crawler.store.learned.memories import novelty_memory_of
 from crawler.store.partitions import count_if_outgrown
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
@@ -43,6 +73,16 @@ MOST_WINDOWS = 16  # of the due order, read for one hand-out
 # valuable: after a release or an outage nearly all pages of a site are overdue at once.
 MOST_OVERDUE = 400
 MAX_FILLING = 400  # pages that are weighed for slots of a budget that no page is worth, the next due ones
+SLICE = 10_000  # pages scored under one lease: about half a second, in which others wait for the domain's row
+# Locked before the price is read: who writes another price then waits, and finds that this pass has begun.
+REPRICE_WISH = """
+    SELECT id, payload FROM inbox WHERE domain_id = %s AND kind = 'reprice' ORDER BY id LIMIT 1 FOR UPDATE
+"""
+# This pass serves for all changes of the price before it begins.
+BEGIN_REPRICING = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %s AND NOT payload ? 'after'"
+REPRICED = "DELETE FROM inbox WHERE id = %s"
+# Where no price decides, each page has a time of its own.
+LEAVE_ALL = "UPDATE page SET leader = NULL, is_copy = false WHERE domain_id = %s AND leader IS NOT NULL"
 
 
 async def hand_out(
@@ -63,23 +103,23 @@ async def hand_out(
     """
     await count_if_outgrown(db, lease.domain.id)
     async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "at": at, "without": list(without), "requested_only": requested_only}
+        values = {"domain_id": lease.domain.id, "at": at, "without": list(without)}
+        values |= {"most": most, "requested_only": requested_only}
         context = await scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
         if context is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         await connection.execute(BY_KEY)
-        weighed, selection = await _best(connection, values | {"most": most}, context=context)
+        weighed, selection = await _best(connection, values, context)
         memory = None  # read where a URL with a query is met
         for _ in range(MOST_WINDOWS):
             doubtful = _with_queries(weighed, selection)
             if doubtful and memory is None:
-                memory = await learned.novelty_memory_of(connection, lease.domain.id)
+                memory = await novelty_memory_of(connection, lease.domain.id)
             repeats = [row.key for row in doubtful if memory is not None and memory.is_read_already(row.url)]
             if not repeats:
                 break
-            aside = {"domain_id": lease.domain.id, "keys": repeats, "until": at + LONGEST_WAIT}
-            await connection.execute(SET_ASIDE, aside)
-            weighed, selection = await _best(connection, values | {"most": most}, context=context)
+            await connection.execute(SET_ASIDE, values | {"keys": repeats, "until": at + LONGEST_WAIT})
+            weighed, selection = await _best(connection, values, context)
         if len(selection.later):
             due = [due_in(float(days), at=at) for days in selection.due_in]
             keys = [weighed.rows[n].key for n in selection.later]
@@ -102,12 +142,12 @@ async def preview(db: Database, domain: Domain, *, most: int, at: datetime, defa
         if context is None:
             return []
         await connection.execute(BY_KEY)
-        weighed, selection = await _best(connection, values, context=context)
+        weighed, selection = await _best(connection, values, context)
         return await targets_of(connection, domain.id, weighed, selection.chosen.tolist(), context)
 
 
 async def _best(
-    connection: Connection, values: dict[str, Any], *, context: ScoringContext
+    connection: Connection, values: dict[str, Any], context: ScoringContext
 ) -> tuple[ScoredRows, Selection]:
     """Score the first candidates of both orders, then further windows of the due order as long as one yields pages.
 
@@ -126,7 +166,9 @@ async def _best(
     }
     weighed = await score_head(connection, values | window, context)
     selection = _selected(weighed, values, context)
-    if _are_new_ones_missing(weighed, selection, slots, share_known=share_known):
+    new = int(weighed.head.is_new.sum())
+    known = len(selection.chosen) - int(weighed.head.is_new[selection.chosen].sum())
+    if slots - share_known <= new < slots - known:  # due pages not worth a visit leave room for new ones not read yet
         weighed = await with_more_new(connection, values | window | {"most_new": share_known}, context, weighed)
         selection = _selected(weighed, values, context)
     room = MOST_OVERDUE - len(weighed.rows)
@@ -197,13 +239,60 @@ def _selected(
     )
 
 
-def _are_new_ones_missing(weighed: ScoredRows, selection: Selection, slots: int, *, share_known: int) -> bool:
-    """Whether due pages that are not worth a look leave room for new ones that were not read."""
-    new = int(weighed.head.is_new.sum())
-    known = len(selection.chosen) - int(weighed.head.is_new[selection.chosen].sum())
-    return slots - share_known <= new < slots - known
-
-
 def due_in(days: float, *, at: datetime) -> datetime:
     """The instant so many days from now; inf is never."""
     return NEVER if isinf(days) else at + timedelta(days=days)
+
+
+async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Defaults, most: int = SLICE) -> bool:
+    """Give a slice of the domain's pages the due times of today's price, if that has moved; whether there was any.
+
+    The inbox row says how far it came, which keeps the domain awake until all pages are at the new price. New rules,
+    and settings by which pages are due, wait for a lease that was claimed with them.  Raises LeaseLost.
+    """
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        row = await fetch_one(connection, dict_row, REPRICE_WISH, (lease.domain.id,))
+        if row is None:
+            return False
+        after = bytes.fromhex(row["payload"].get("after", ""))
+        if not after:
+            await connection.execute(BEGIN_REPRICING, (lease.domain.id, row["id"]))
+        wished = await domain_numbered(connection, lease.domain.id)
+        context = await scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
+        if wished is None or context is None or not weighs_alike(wished.settings, lease.domain.settings):
+            return False
+        if not after and not isinstance(context.revisit, PricePolicy):
+            await connection.execute(LEAVE_ALL, (lease.domain.id,))
+        await connection.execute(BY_KEY)
+        values = {"domain_id": lease.domain.id, "after_key": after, "most": most, "at": at}
+        pages = await score_pages(connection, SLICES, values, context)
+        await _write_due_times(connection, lease.domain.id, pages, at=at)
+        if len(pages.rows) < most:
+            await connection.execute(REPRICED, (row["id"],))
+        else:
+            await go_on_after(connection, row["id"], pages.rows[-1].key)
+        return True
+
+
+async def reweigh(
+    connection: Connection, domain: Domain, keys: Sequence[PageKey], *, at: datetime, defaults: Defaults
+) -> None:
+    """Give these pages the due times of today, since something was heard of them."""
+    context = await scoring_context(connection, domain, at=at, defaults=defaults)
+    if context is not None:
+        values = {"domain_id": domain.id, "keys": list(keys), "at": at}
+        pages = await score_pages(connection, BY_KEYS, values, context)
+        await _write_due_times(connection, domain.id, pages, at=at)
+
+
+async def _write_due_times(connection: Connection, domain_id: int, pages: ScoredRows, *, at: datetime) -> None:
+    moved, days = due_again(pages.head)
+    if not len(moved):
+        return
+    values = {
+        "domain_id": domain_id,
+        "keys": [pages.rows[n].key for n in moved],
+        "due_at": [due_in(float(each), at=at) for each in days],
+    }
+    await connection.execute(PUT_OFF, values)

@@ -1,6 +1,6 @@
 """By what a domain's pages are measured today: clock and window of importance, price, costs, rules."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,9 +19,7 @@ from crawler.core.budget import (
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import (
-    BY_PRICE,
     DAY,
-    EVEN,
     USUAL_AMOUNT,
     Belief,
     ChangeValue,
@@ -48,9 +46,10 @@ from crawler.core.validators import (
     with_suspicion,
 )
 from crawler.store.columns import costs_from
-from crawler.store.database import Connection
+from crawler.store.database import Connection, fetch_one
 from crawler.store.learned import Trusts, sources_of, trusts_of
 
+AS_THEY_ARE = ("clock", "circulating", "window_passes", "mean_amount")  # of a row of CONTEXT
 LONGEST_LIST = timedelta(hours=22)  # so that a daily run visits each, though one may begin earlier than the last
 LIST_SHARE = 0.03  # of a budget, for visits of lists that nothing but LONGEST_LIST asks for
 CONTEXT = """
@@ -107,15 +106,15 @@ class ScoringContext:
     turn: int
     discovery_share: float
     refresh_share: float
-    is_scarce: bool = True
-    suspected: frozenset[Validator] = frozenset()
-    held_back: tuple[int, ...] = ()
-    mean_amount: float = USUAL_AMOUNT
-    revisit: RevisitPolicy = BY_PRICE
-    sources: tuple[SourceWorth, ...] = ()
-    activity: SiteActivity = EVEN
-    longest_list: timedelta = LONGEST_LIST
-    uses_whole_budget: bool = False
+    is_scarce: bool
+    suspected: frozenset[Validator]
+    held_back: tuple[int, ...]
+    mean_amount: float
+    revisit: RevisitPolicy
+    sources: tuple[SourceWorth, ...]
+    activity: SiteActivity
+    longest_list: timedelta
+    uses_whole_budget: bool
 
     def usual_amount(self, group: float) -> UsualAmount | None:
         """What is expected of a change of a page whose group has this amount; None: each change counts alike."""
@@ -125,15 +124,10 @@ class ScoringContext:
         """How far the validators of a group of pages can be believed."""
         return with_suspicion(self.trusts.get(group, NO_TRUST), self.suspected)
 
-    @property
-    def revisits(self) -> int:
-        """Of all groups, as far as they count for challenges."""
-        return self.trusts.get(WHOLE_DOMAIN, NO_TRUST).revisits
-
     def is_challenge(self, group: int) -> bool:
         """Whether a group's next revisit is a challenge, provided that it is the domain's next revisit, too."""
         trust = self.trust(group)
-        return is_challenge_due(trust, trust.revisits, self.revisits)
+        return is_challenge_due(trust, trust.revisits, self.trusts.get(WHOLE_DOMAIN, NO_TRUST).revisits)
 
     def kind(self, held: Validators, group: int, *, body_bytes: int, is_rendered: bool = False) -> RequestKind:
         """The kind of request for a page with such validators, challenges aside."""
@@ -181,61 +175,44 @@ async def scoring_context(
     connection: Connection, domain: Domain, *, at: datetime, defaults: Defaults, token: object = None
 ) -> ScoringContext | None:
     """Read the context. token: of the caller's lease. None if the lease was lost, or if there is no such domain."""
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(CONTEXT, {"domain_id": domain.id, "at": at, "token": token, "usual_amount": USUAL_AMOUNT})
-        row = await cursor.fetchone()
+    values = {"domain_id": domain.id, "at": at, "token": token, "usual_amount": USUAL_AMOUNT}
+    row = await fetch_one(connection, dict_row, CONTEXT, values)
     if row is None:
         return None
-    context = _context(row, domain, defaults, at=at, trusts=await trusts_of(connection, domain.id))
+    trusts = await trusts_of(connection, domain.id)
     sources = await sources_of(connection, domain.id)
-    if not sources:
-        return context
-    return replace(context, sources=tuple(each.worth_at(at) for each in sources))
-
-
-def _context(
-    row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: datetime, trusts: Trusts
-) -> ScoringContext:
     price = row["price_request"] or defaults.price
     discovery, refresh = domain.settings.ordering.shares(
         discovery=defaults.discovery_share, refresh=defaults.refresh_share
     )
     per_day = _requests_per_day(row, domain, defaults)
-    longest = defaults.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
+    days = at.astimezone(UTC).toordinal() + domain.id
+    left = floor_left(row["spent_floor"], per_day or 0, share=FLOOR_VISITS_SHARE, day_number=days)
+    # All lists together take at most LIST_SHARE of a budget.
+    list_load = row["lists"] / (LIST_SHARE * row["budget"]) if row["budget"] else 1.0
     return ScoringContext(
-        clock=row["clock"],
-        circulating=row["circulating"],
-        window_passes=row["window_passes"],
+        **{name: row[name] for name in AS_THEY_ARE},
         pages=int(row["pages"] or 0),
         settings=domain.settings,
         price=Price(price * row["price_correction"], row["price_byte"] * row["price_correction"]),
         costs=costs_from(row["costs"]),
         least=defaults.least,
-        most=longest,
-        budget=None if per_day is None else DayBudget(per_day, _floor_left(row["spent_floor"], per_day, domain, at=at)),
+        most=defaults.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"]),
+        budget=None if per_day is None else DayBudget(per_day, left),
         rules=PageRules(domain.settings.rules, defaults.page_score),
         trusts=trusts,
-        turn=_days(at) + domain.id + row["spent_today"],
+        turn=days + row["spent_today"],
         discovery_share=discovery,
         refresh_share=refresh,
         is_scarce=row["price_request"] is not None,
         uses_whole_budget=domain.settings.uses_whole_budget and defaults.fills_budgets,
         suspected=suspected_validators(trusts),
         held_back=tuple(row["held_back"]),
-        mean_amount=row["mean_amount"],
         revisit=policy_or_price(domain.settings.revisit, defaults.revisits),
-        longest_list=_longest_list(row),
+        longest_list=LONGEST_LIST * max(1.0, list_load),
+        sources=tuple(each.at(at).worth for each in sources),
         activity=SiteActivity(at=tuple(row["activity_at"]), ahead=tuple(row["activity_ahead"])),
     )
-
-
-def _longest_list(row: dict[str, Any]) -> timedelta:
-    """Return the longest time between visits of a list. All of them take at most LIST_SHARE of a budget by it."""
-    return LONGEST_LIST * max(1.0, row["lists"] / (LIST_SHARE * row["budget"]) if row["budget"] else 1.0)
-
-
-def _days(at: datetime) -> int:
-    return at.astimezone(UTC).toordinal()
 
 
 def _requests_per_day(row: dict[str, Any], domain: Domain, defaults: Defaults) -> float | None:
@@ -246,13 +223,7 @@ def _requests_per_day(row: dict[str, Any], domain: Domain, defaults: Defaults) -
     if domain.settings.target_age is not None:  # its budget is made for the target, so there is no floor beside it
         return None
     budgets = [row["budget"], defaults.budget_per_day]
-    if (defaults.budget_per_day, defaults.bytes_per_day, row["bytes_per_day"]) != (None, None, None) and row[
-        "longest_s"
-    ]:
+    limits = (defaults.budget_per_day, defaults.bytes_per_day, row["bytes_per_day"])
+    if row["longest_s"] and any(limit is not None for limit in limits):
         budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_INTERVAL_SHARE * row["longest_s"]))
     return min((budget for budget in budgets if budget is not None), default=None)
-
-
-def _floor_left(spent: int, per_day: float, domain: Domain, *, at: datetime) -> int:
-    """Return the visits below the price that the day still holds."""
-    return floor_left(spent, per_day, share=FLOOR_VISITS_SHARE, day_number=_days(at) + domain.id)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from struct import unpack
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from crawler.core.freshness import Amounts, Belief, Wanted
 from crawler.core.http import NO_VALIDATORS, Authority, PageKey
@@ -27,11 +27,10 @@ STATES = {state.value: state for state in State}  # which are looked up for ever
 WANTED = {wanted.value: wanted for wanted in Wanted}
 # Of those handed out only: it is most of what is known of a page.
 DETAILS = """
-    SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.body_digest,
-           p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.soft_errors,
-           p.withheld_since, p.last_look_at, p.last_good_at, p.missing_since, p.is_rendered, u.kind, u.worth, u.reads,
-           u.told,
-           u.hints_checked, u.hints_true, u.hints_expected
+    SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.status,
+           p.reason, p.failures, p.soft_errors, p.withheld_since, p.last_look_at, p.last_good_at, p.missing_since,
+           p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.is_rendered,
+           coalesce(u.kind, ''), u.worth, u.reads, u.told, u.hints_checked, u.hints_true, u.hints_expected
       FROM page p
       LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
@@ -40,16 +39,12 @@ DETAILS = """
 
 
 class Details(NamedTuple):
-    """A row of DETAILS without its key. The defaults are those of a page that was never looked at."""
+    """What a row of DETAILS says, by the fields of a Target. The defaults are those of a page never visited."""
 
-    links: bytes | None = None
-    external_domains: Sequence[Authority] = ()
-    external_link_counts: Sequence[int] = ()
-    body_digest: bytes = b""
-    text_digest: bytes = b""
-    main_digest: bytes = b""
-    shape_digest: bytes = b""
-    fingerprint: int | None = None
+    outlinks: tuple[PageKey, ...] = ()
+    external_links: tuple[tuple[Authority, int], ...] = ()
+    version: Version | None = None
+    known_list: KnownList | None = None
     status: int | None = None
     reason: str = ""
     failures: int = 0
@@ -58,17 +53,18 @@ class Details(NamedTuple):
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
     missing_since: datetime | None = None
-    is_rendered: bool = False
-    list_kind: str | None = None
-    list_worth: float = 1.0
-    list_reads: int = 0
-    list_told: int = 0
-    hints_checked: int = 0
-    hints_true: int = 0
-    hints_expected: float = 0.0
 
 
 UNSEEN = Details()
+
+
+def _details(row: Sequence[Any]) -> Details:
+    _, links, external_domains, external_link_counts = row[:4]
+    number, body, text, main, shape, fingerprint, is_rendered = row[12:19]
+    version = Version(number, body, text, main, shape, from_signed(fingerprint), is_rendered) if number else None
+    known_list = KnownList(*row[19:]) if row[20] is not None else None  # a list has a worth
+    external_links = tuple(zip(external_domains, external_link_counts, strict=True))
+    return Details(keys_in(links), external_links, version, known_list, *row[4:12])
 
 
 @dataclass(slots=True)
@@ -85,16 +81,13 @@ async def targets_of(
 ) -> list[Target]:
     """Targets of the candidates at these indices, in this order."""
     rows = [pages.rows[n] for n in chosen]
-    keys = [row.key for row in rows if row.visits or row.state != State.NEW]
+    keys = [row.key for row in rows if row.visits or row.state != State.NEW or row.is_list]
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(DETAILS, {"domain_id": domain_id, "keys": keys})
-        details = {row[0]: Details(*row[1:]) for row in await cursor.fetchall()}
-    groups = {no: _group(context.trust(no)) for no in {WHOLE_DOMAIN, *(row.prior_no for row in rows)}}
+        details = {row[0]: _details(row) for row in await cursor.fetchall()}
+    trusts = {no: context.trust(no) for no in {WHOLE_DOMAIN, *(row.prior_no for row in rows)}}
+    groups = {no: GroupTrust(trust, trust.of(Validator.DATE).is_proven, trust.revisits) for no, trust in trusts.items()}
     return [_target(pages, n, details.get(pages.rows[n].key, UNSEEN), groups, context) for n in chosen]
-
-
-def _group(trust: Trust) -> GroupTrust:
-    return GroupTrust(trust, trusts_modified=trust.of(Validator.DATE).is_proven, revisits=trust.revisits)
 
 
 def is_revisit(target: Target) -> bool:
@@ -139,37 +132,12 @@ def _target(
         asks_head=asks_head,
         trusts_modified=group.trusts_modified,
         received_bytes=row.received_bytes,
-        version=_version(row.version, details),
-        outlinks=keys_in(details.links),
-        external_links=tuple(zip(details.external_domains, details.external_link_counts, strict=True)),
-        known_list=_known_list(row, details),
-        status=details.status,
-        reason=details.reason,
         looks=row.visits,
-        failures=details.failures,
-        soft_errors=details.soft_errors,
-        withheld_since=details.withheld_since,
-        last_look_at=details.last_look_at,
-        last_good_at=details.last_good_at,
-        missing_since=details.missing_since,
         due_at=row.due_at,
         activity_ahead=row.activity_ahead,
         signals=tuple(row.signals),
         redirects=row.redirects,
-    )
-
-
-def _known_list(row: CandidateRow, details: Details) -> KnownList | None:
-    if not row.is_list:
-        return None
-    return KnownList(
-        kind=details.list_kind or "",
-        worth=details.list_worth,
-        reads=details.list_reads,
-        told=details.list_told,
-        hints_checked=details.hints_checked,
-        hints_true=details.hints_true,
-        hints_expected=details.hints_expected,
+        **details._asdict(),
     )
 
 
@@ -180,22 +148,9 @@ def _can_be_told(row: CandidateRow, details: Details) -> bool:
     """
     return (
         not row.is_list
-        and bool(row.state == State.KNOWN and details.body_digest and row.received_bytes)
+        and row.state == State.KNOWN
+        and bool(details.version and details.version.body_digest and row.received_bytes)
         and row.wanted != Wanted.BY_AUDIT
-    )
-
-
-def _version(number: int, details: Details) -> Version | None:
-    if not number:
-        return None
-    return Version(
-        number=number,
-        body_digest=details.body_digest,
-        text_digest=details.text_digest,
-        main_digest=details.main_digest,
-        shape_digest=details.shape_digest,
-        fingerprint=from_signed(details.fingerprint),
-        is_rendered=details.is_rendered,
     )
 
 

@@ -56,13 +56,9 @@ class KnownSource:
     weighed: SourceWorth
     pages: int
 
-    def at(self, instant: datetime) -> SourceRecord:
-        """Its record at an instant: the time since it was measured brought no signal."""
-        return arrived(self.record, days=(instant - self.measured_at) / DAY, pages=self.pages)
-
-    def worth_at(self, instant: datetime) -> SourceWorth:
-        """What its word is worth at an instant."""
-        return self.at(instant).worth
+    def at(self, instant: datetime, *, heard: int = 0) -> SourceRecord:
+        """Its record at an instant: the time since it was measured brought so many signals."""
+        return arrived(self.record, days=(instant - self.measured_at) / DAY, pages=self.pages, signals=heard)
 
 
 async def sources_of(connection: Connection, domain_id: int) -> list[KnownSource]:
@@ -94,8 +90,7 @@ async def source_named(connection: Connection, domain_id: int, source: str, *, a
 
 async def count_heard(connection: Connection, domain_id: int, source: KnownSource, heard: int, *, at: datetime) -> None:
     """Count signals that came from a source by now."""
-    record = arrived(source.record, days=(at - source.measured_at) / DAY, pages=source.pages, signals=heard)
-    await _put(connection, domain_id, source, record, heard=heard, at=at)
+    await _put(connection, domain_id, source, source.at(at, heard=heard), heard=heard, at=at)
 
 
 async def learn_of_sources(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> bool:

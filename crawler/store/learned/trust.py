@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
@@ -19,21 +18,20 @@ from crawler.core.validators import (
     trust_after,
 )
 from crawler.core.visit import Visit
-from crawler.store.database import Connection, Database
+from crawler.store.columns import excluded, unnest
+from crawler.store.database import Connection, Database, fetch_all
 
 GET = "SELECT prior_no, revisits, challenges, stats FROM domain_trust WHERE domain_id = %s"
-COUNT = """
+COUNT = f"""
     INSERT INTO domain_trust (domain_id, prior_no, revisits)
-    SELECT %(domain_id)s, * FROM unnest(%(groups)s::smallint[], %(revisits)s::int[])
+    SELECT %(domain_id)s, * FROM {unnest("prior_no smallint, revisits int")}
     ON CONFLICT (domain_id, prior_no) DO UPDATE SET revisits = domain_trust.revisits + excluded.revisits
-"""
-PUT = """
+"""  # noqa: S608  only our own columns are put in
+PUT = f"""
     INSERT INTO domain_trust (domain_id, prior_no, revisits, challenges, stats)
-    SELECT %(domain_id)s, *
-      FROM unnest(%(groups)s::smallint[], %(revisits)s::int[], %(challenges)s::int[], %(stats)s::jsonb[])
-    ON CONFLICT (domain_id, prior_no) DO UPDATE
-       SET revisits = excluded.revisits, challenges = excluded.challenges, stats = excluded.stats
-"""
+    SELECT %(domain_id)s, * FROM {unnest("prior_no smallint, revisits int, challenges int, stats jsonb")}
+    ON CONFLICT (domain_id, prior_no) DO UPDATE SET {excluded(("revisits", "challenges", "stats"))}
+"""  # noqa: S608  likewise
 RATINGS = """
     SELECT template, validator, rating, changes_seen, missed, unchanged, flapped, challenges FROM report_trust
      WHERE domain_id = %s ORDER BY template, validator
@@ -59,7 +57,10 @@ class TrustRow:
 async def trusts_of(connection: Connection, domain_id: int) -> Trusts:
     """The trust of each group in which something was learnt, by the group's number."""
     found = await (await connection.execute(GET, (domain_id,))).fetchall()
-    return {no: Trust(revisits, challenges, _stats(stats)) for no, revisits, challenges, stats in found}
+    return {
+        no: Trust(revisits, challenges, {Validator(kind): ValidatorStats(**each) for kind, each in stats.items()})
+        for no, revisits, challenges, stats in found
+    }
 
 
 async def count_revisits(connection: Connection, domain_id: int, groups: Iterable[int]) -> None:
@@ -67,9 +68,8 @@ async def count_revisits(connection: Connection, domain_id: int, groups: Iterabl
     counts = Counter(groups)
     if counts:
         counts[WHOLE_DOMAIN] = counts.total()
-        await connection.execute(
-            COUNT, {"domain_id": domain_id, "groups": list(counts), "revisits": list(counts.values())}
-        )
+        values = {"domain_id": domain_id, "prior_no": list(counts), "revisits": list(counts.values())}
+        await connection.execute(COUNT, values)
 
 
 async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
@@ -82,28 +82,19 @@ async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visi
         after[WHOLE_DOMAIN] = domain_trust_after(after.get(WHOLE_DOMAIN, NO_TRUST), visit, trust)
     news = {no: trust for no, trust in after.items() if trust != before.get(no, NO_TRUST)}
     if news:
-        await connection.execute(
-            PUT,
-            {
-                "domain_id": domain_id,
-                "groups": list(news),
-                "revisits": [trust.revisits for trust in news.values()],
-                "challenges": [trust.challenges for trust in news.values()],
-                "stats": [Jsonb(_plain(trust)) for trust in news.values()],
-            },
-        )
+        stats = ({kind.value: asdict(each) for kind, each in trust.stats.items()} for trust in news.values())
+        values = {
+            "domain_id": domain_id,
+            "prior_no": list(news),
+            "revisits": [trust.revisits for trust in news.values()],
+            "challenges": [trust.challenges for trust in news.values()],
+            "stats": list(map(Jsonb, stats)),
+        }
+        await connection.execute(PUT, values)
 
 
 async def trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
     """The rating of each group's validators, for a report."""
-    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(RATINGS, (domain.id,))
-        return [TrustRow(**row | {"validator": Validator(row["validator"])}) for row in await cursor.fetchall()]
-
-
-def _stats(stored: dict[str, Any]) -> dict[Validator, ValidatorStats]:
-    return {Validator(kind): ValidatorStats(**figures) for kind, figures in stored.items()}
-
-
-def _plain(trust: Trust) -> dict[str, Any]:
-    return {kind.value: asdict(record) for kind, record in trust.stats.items()}
+    async with db.transaction() as connection:
+        rows = await fetch_all(connection, dict_row, RATINGS, (domain.id,))
+    return [TrustRow(**row | {"validator": Validator(row["validator"])}) for row in rows]

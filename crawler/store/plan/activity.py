@@ -6,7 +6,7 @@ from math import ceil
 from crawler.core.domain import Domain
 from crawler.core.freshness import REMEMBERED, SiteActivity, site_activity
 from crawler.store.database import BY_KEY, Database
-from crawler.store.domains import post_reprice
+from crawler.store.domain_inbox import post_reprice
 from crawler.store.plan.samples import slice_of
 
 LEARNED_EVERY = timedelta(hours=5)  # at least, so that an hourly plan reads the visits of months four times a day

@@ -1,6 +1,5 @@
 """Audits: random samples of pages, and how well the chances of change given before looks agree with what they found."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
@@ -13,8 +12,8 @@ from crawler.core.freshness import Agreement
 from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import NEVER
-from crawler.store.database import Connection, Database
-from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.database import Database, fetch_all, fetch_value
+from crawler.store.domain_rows import COLUMNS, domain_from
 
 DOMAINS = f"""
     SELECT {COLUMNS}, coalesce(d.budget_per_day, l.budget_per_day) AS budget
@@ -47,28 +46,28 @@ REQUESTS = """
 """
 # From each of some points among the keys, which are hashes, the next page that may be audited; after the last comes the
 # first. Where such pages are few, a point may find none: it reads no more than a window.
-SAMPLE = """
+NEXT_PAGE = """
+    SELECT f.key, p.url, {lap} AS lap
+      FROM (SELECT key, state, due_at FROM frontier
+             WHERE domain_id = %(domain_id)s AND {where} ORDER BY key LIMIT %(window)s) f
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+     WHERE f.state = 'known' AND p.version > 0 AND f.due_at < %(never)s
+     ORDER BY f.key LIMIT 1
+"""
+IS_LAST_WINDOW = """
+    NOT EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND key >= point
+                 ORDER BY key OFFSET %(window)s LIMIT 1)
+"""
+SAMPLE = f"""
     SELECT DISTINCT drawn.key, drawn.url
       FROM unnest(%(points)s::bytea[]) AS point
      CROSS JOIN LATERAL (
-        (SELECT f.key, p.url, 0 AS lap
-           FROM (SELECT key, state, due_at FROM frontier
-                  WHERE domain_id = %(domain_id)s AND key >= point ORDER BY key LIMIT %(window)s) f
-           JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-          WHERE f.state = 'known' AND p.version > 0 AND f.due_at < %(never)s
-          ORDER BY f.key LIMIT 1)
+        ({NEXT_PAGE.format(lap=0, where="key >= point")})
         UNION ALL
-        (SELECT f.key, p.url, 1 AS lap
-           FROM (SELECT key, state, due_at FROM frontier
-                  WHERE domain_id = %(domain_id)s ORDER BY key LIMIT %(window)s) f
-           JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-          WHERE f.state = 'known' AND p.version > 0 AND f.due_at < %(never)s
-            AND NOT EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND key >= point
-                             ORDER BY key OFFSET %(window)s LIMIT 1)
-          ORDER BY f.key LIMIT 1)
+        ({NEXT_PAGE.format(lap=1, where=IS_LAST_WINDOW)})
         ORDER BY lap LIMIT 1) drawn
      ORDER BY drawn.key
-"""
+"""  # noqa: S608  only our own conditions are put in
 WINDOW = 1000  # pages read from each point on, at most
 ASK = """
     INSERT INTO inbox (domain_id, kind, payload, arrived_at)
@@ -108,9 +107,9 @@ class Audited:
 
 async def domains_to_audit(db: Database, *, only: Domain | None = None) -> list[Audited]:
     """All domains by name, or one of them."""
-    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(DOMAINS, {"only": only.id if only else None})
-        return [Audited(domain_from(row), row["budget"]) for row in await cursor.fetchall()]
+    async with db.transaction() as connection:
+        rows = await fetch_all(connection, dict_row, DOMAINS, {"only": only.id if only else None})
+    return [Audited(domain_from(row), row["budget"]) for row in rows]
 
 
 async def calibrate(db: Database, domain: Domain, *, since: date, until: date) -> None:
@@ -121,9 +120,9 @@ async def calibrate(db: Database, domain: Domain, *, since: date, until: date) -
     """
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "since": since}
-        row = await (await connection.execute(SINCE, values)).fetchone()
-        if row is not None:  # it may have been removed meanwhile
-            span = {"since": _midnight(row[0]), "until": _midnight(until)}
+        first = await fetch_value(connection, SINCE, values)
+        if first is not None:  # it may have been removed meanwhile
+            span = {"since": _midnight(first), "until": _midnight(until)}
             await connection.execute(CALIBRATE, values | span)
 
 
@@ -131,8 +130,7 @@ async def requests_of(db: Database, domain: Domain, *, day: date) -> int:
     """How many requests the domain's looks of a UTC day have taken."""
     span = {"domain_id": domain.id, "since": _midnight(day), "until": _midnight(day + timedelta(days=1))}
     async with db.transaction() as connection:
-        row = await (await connection.execute(REQUESTS, span)).fetchone()
-        return int(row[0]) if row else 0
+        return int(await fetch_value(connection, REQUESTS, span))
 
 
 async def draw(db: Database, domain: Domain, *, most: int, at: datetime) -> list[PageKey]:
@@ -143,30 +141,24 @@ async def draw(db: Database, domain: Domain, *, most: int, at: datetime) -> list
     would be no sample of what is reported.
     """
     rules = PageRules(domain.settings.rules)
-    points = [_point(domain, at.astimezone(UTC).date(), n) for n in range(most)]
+    day = at.astimezone(UTC).date().isoformat()
+    points = [blake2b(f"{domain.id} {day} {n}".encode(), digest_size=16).digest() for n in range(most)]
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "points": points, "window": WINDOW, "never": NEVER}
         drawn = await (await connection.execute(SAMPLE, values)).fetchall()
         keys = [PageKey(key) for key, url in drawn if not rules.terms(Url(url)).once]
-        return keys if keys and await _ask(connection, domain, keys, at=at) else []
+        payload = Jsonb({"keys": [key.hex() for key in keys]})
+        wish = {"domain_id": domain.id, "payload": payload, "at": at}
+        return keys if keys and await fetch_value(connection, ASK, wish) is not None else []
 
 
 async def calibration(db: Database, domain: Domain, *, since: date, until: date) -> Calibration:
     """What the counted looks of these UTC days, `until` not among them, found against what was expected of them."""
-    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(AGREEMENTS, {"domain_id": domain.id, "since": since, "until": until})
-        found = {row.pop("audit"): Agreement(**row) for row in await cursor.fetchall()}
-        return Calibration(audits=found.get(True, Agreement()), scheduled=found.get(False, Agreement()))
-
-
-async def _ask(connection: Connection, domain: Domain, keys: Sequence[PageKey], *, at: datetime) -> bool:
-    payload = Jsonb({"keys": [key.hex() for key in keys]})
-    values = {"domain_id": domain.id, "payload": payload, "at": at}
-    return await (await connection.execute(ASK, values)).fetchone() is not None
-
-
-def _point(domain: Domain, day: date, n: int) -> bytes:
-    return blake2b(f"{domain.id} {day.isoformat()} {n}".encode(), digest_size=16).digest()
+    async with db.transaction() as connection:
+        values = {"domain_id": domain.id, "since": since, "until": until}
+        rows = await fetch_all(connection, dict_row, AGREEMENTS, values)
+    found = {row.pop("audit"): Agreement(**row) for row in rows}
+    return Calibration(audits=found.get(True, Agreement()), scheduled=found.get(False, Agreement()))
 
 
 def _midnight(day: date) -> datetime:

@@ -3,19 +3,19 @@
 Each domain is read in a transaction of its own, and its pages by a sample (store/plan/samples.py).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any
 
 from psycopg.rows import dict_row
 
 from crawler.core.budget import Costs, Price
 from crawler.core.domain import Domain
 from crawler.core.freshness import USUAL_AMOUNT, Belief
-from crawler.store.columns import costs_from
-from crawler.store.database import Database
-from crawler.store.domains import COLUMNS, domain_from, post_reprice
+from crawler.store.columns import costs_from, excluded, placeholders, unnest
+from crawler.store.database import Database, fetch_all, fetch_value
+from crawler.store.domain_inbox import post_reprice
+from crawler.store.domain_rows import COLUMNS, domain_from
 
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
 FLOWS = """
@@ -36,7 +36,7 @@ FLOWS = """
      GROUP BY n.domain_id
 """
 INPUTS = f"""
-    SELECT {COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at,
+    SELECT {COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at AS held_until,
            l.price_request, coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction,
            coalesce(l.importance, d.weight) AS importance, l.planned_at,
@@ -49,32 +49,29 @@ INPUTS = f"""
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
 """  # noqa: S608  only our own column list is put in
-WRITE_PRIORS = """
+WRITE_PRIORS = f"""
     UPDATE prior p SET a = x.a, b = x.b, pages = x.pages, amount = x.amount
-      FROM unnest(%(no)s::smallint[], %(a)s::float8[], %(b)s::float8[], %(pages)s::bigint[], %(amount)s::float8[])
-        AS x(no, a, b, pages, amount)
+      FROM {unnest("no smallint, a float8, b float8, pages bigint, amount float8")}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
-"""
+"""  # noqa: S608  only our own columns are put in
+# Of PlanRow, and those that are named otherwise there.
+SAME_COLUMNS = ("importance", "longest_s", "price_correction", "finding", "mean_amount")
+PLAN_COLUMNS = (*SAME_COLUMNS, "planned_at", "price_request", "price_byte", "budget_per_day")
 # More requests a day wake a domain that sleeps since those of its last plan are spent. So does a budget that is used
 # whole, after a lease that was not paced.
-WRITE = """
+WRITE = f"""
     WITH awoken AS (
-        UPDATE domain_state s SET wake_at = least(s.wake_at, %(at)s)
+        UPDATE domain_state s SET wake_at = least(s.wake_at, %(planned_at)s)
           FROM domain_plan l
          WHERE s.domain_id = %(domain_id)s AND l.domain_id = %(domain_id)s
-           AND CASE WHEN s.paced_until > %(at)s THEN %(asked)s > l.budget_per_day ELSE %(uses_whole_budget)s END)
-    INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, budget_per_day,
-                             price_correction, finding, mean_amount)
-    SELECT d.id, %(importance)s, %(at)s, %(price_request)s, %(price_byte)s, %(longest_s)s, %(asked)s,
-           %(price_correction)s, %(finding)s, %(mean_amount)s
+           AND CASE WHEN s.paced_until > %(planned_at)s THEN %(budget_per_day)s > l.budget_per_day
+                    ELSE %(uses_whole_budget)s END)
+    INSERT INTO domain_plan (domain_id, {", ".join(PLAN_COLUMNS)})
+    SELECT d.id, {placeholders(PLAN_COLUMNS)}
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been removed meanwhile
-    ON CONFLICT (domain_id) DO UPDATE
-       SET importance = excluded.importance, planned_at = excluded.planned_at, price_request = excluded.price_request,
-           price_byte = excluded.price_byte, longest_s = excluded.longest_s, budget_per_day = excluded.budget_per_day,
-           price_correction = excluded.price_correction, finding = excluded.finding,
-           mean_amount = excluded.mean_amount
+    ON CONFLICT (domain_id) DO UPDATE SET {excluded(PLAN_COLUMNS)}
  RETURNING domain_id
-"""
+"""  # noqa: S608  only our own columns are put in
 MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom more
 
 
@@ -123,27 +120,23 @@ class PlanRow:
     mean_amount: float = USUAL_AMOUNT
 
 
+READ_AS_THEY_ARE = [each.name for each in fields(PlanInput) if each.name not in {"domain", "costs", "price"}]
+
+
 async def plan_inputs(db: Database, *, at: datetime, only: Domain | None = None) -> list[PlanInput]:
     """All domains by name, or one of them."""
-    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(INPUTS, {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING})
-        return [_plan_input(row) for row in await cursor.fetchall()]
-
-
-def _plan_input(row: dict[str, Any]) -> PlanInput:
-    return PlanInput(
-        domain=domain_from(row),
-        tracked=row["tracked"],
-        announced_s=row["announced_s"],
-        costs=costs_from(row["costs"]),
-        importance=row["importance"],
-        price=None if row["price_request"] is None else Price(row["price_request"], row["price_byte"]),
-        price_correction=row["price_correction"],
-        planned_at=row["planned_at"],
-        held_until=row["resume_at"],
-        spent_today=row["spent_today"],
-        waiting=row["waiting"],
-    )
+    values = {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING}
+    async with db.transaction() as connection:
+        rows = await fetch_all(connection, dict_row, INPUTS, values)
+    return [
+        PlanInput(
+            domain=domain_from(row),
+            costs=costs_from(row["costs"]),
+            price=None if row["price_request"] is None else Price(row["price_request"], row["price_byte"]),
+            **{name: row[name] for name in READ_AS_THEY_ARE},
+        )
+        for row in rows
+    ]
 
 
 async def flows_between(db: Database, domain_ids: Sequence[int]) -> dict[tuple[int, int], float]:
@@ -165,32 +158,15 @@ async def write_plan(
 
     Nothing of a page is touched: a page's due time is only its place in an order, and what decides is today's price.
     """
-    values = _plan(domain, plan) | {"at": at, "uses_whole_budget": uses_whole_budget}
-    async with db.transaction() as connection:
-        row = await (await connection.execute(WRITE, values)).fetchone()
-        if row is None:
-            return
-        await connection.execute(WRITE_PRIORS, _prior_columns(domain, plan))
-        if wake:
-            await post_reprice(connection, domain.id, at=at)
-
-
-def _plan(domain: Domain, plan: PlanRow) -> dict[str, Any]:
-    return {
+    values = {name: getattr(plan, name) for name in SAME_COLUMNS} | {
         "domain_id": domain.id,
-        "importance": plan.importance,
+        "planned_at": at,
         "price_request": plan.price.per_request if plan.price else None,
         "price_byte": plan.price.per_byte if plan.price else 0.0,
-        "longest_s": plan.longest_s,
-        "asked": plan.asked,
-        "price_correction": plan.price_correction,
-        "finding": plan.finding,
-        "mean_amount": plan.mean_amount,
+        "budget_per_day": plan.asked,
+        "uses_whole_budget": uses_whole_budget,
     }
-
-
-def _prior_columns(domain: Domain, plan: PlanRow) -> Mapping[str, Any]:
-    return {
+    priors = {
         "domain_id": domain.id,
         "no": list(range(len(plan.priors))),
         "a": [prior.a for prior in plan.priors],
@@ -198,3 +174,9 @@ def _prior_columns(domain: Domain, plan: PlanRow) -> Mapping[str, Any]:
         "pages": list(plan.pages),
         "amount": list(plan.amounts) or [plan.mean_amount] * len(plan.priors),
     }
+    async with db.transaction() as connection:
+        if await fetch_value(connection, WRITE, values) is None:
+            return
+        await connection.execute(WRITE_PRIORS, priors)
+        if wake:
+            await post_reprice(connection, domain.id, at=at)

@@ -12,7 +12,7 @@ from typing import Any
 from crawler.core.budget import NO_RULE, REQUEST_KINDS, PageSample, RequestKind, sample_of
 from crawler.core.freshness import DAY, PRIOR, Belief, Defaults, loudest
 from crawler.core.http import Url, Validators
-from crawler.store.database import Connection, Database
+from crawler.store.database import Database
 from crawler.store.hand_out import ScoringContext, scoring_context
 from crawler.store.plan.plans import PlanInput
 from crawler.store.report import IMPORTANCE, MIX
@@ -54,7 +54,9 @@ async def sample_domain(
     chance = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
     values = slice_of(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id, "at": at}
     async with db.transaction() as connection:
-        priors = await _priors(connection, domain_id)
+        rows = await (await connection.execute(PRIORS, (domain_id,))).fetchall()
+        found = {no: Belief(a, b) for no, a, b in rows}  # where one is missing, that of the domain counts
+        priors = [found.get(no, found.get(0, PRIOR)) for no in range(max(found, default=0) + 1)]
         context = await scoring_context(connection, plan_input.domain, at=at, defaults=defaults)
         ruled: list[tuple[float, ...]] = []
         if context is not None:  # else it was removed meanwhile
@@ -74,43 +76,19 @@ def slice_of(n: int, slices: int) -> dict[str, bytes]:
 def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
     """Rows of SAMPLE as rows of a PageSample, by the rules. A page wanted only once, and had, is left out."""
     kinds: dict[tuple[object, ...], tuple[RequestKind, RequestKind]] = {}
-    for (
-        is_new,
-        a,
-        b,
-        group,
-        importance,
-        weight,
-        has_etag,
-        has_date,
-        body_bytes,
-        shares_schedule,
-        *others,
-        is_rendered,
-        url,
-    ) in rows:
+    for is_new, a, b, group, *figures, is_rendered, url in rows:
+        importance, weight, has_etag, has_date, body_bytes, shares_schedule, *others = figures
         said = context.rules.terms(Url(url))
         if said.once and not is_new:
             continue
         alike = (is_new, group, has_etag, has_date, is_rendered)
         if alike not in kinds:
             held = Validators("etag" if has_etag else None, "date" if has_date else None)  # what they are is the same
-            kinds[alike] = (
-                context.kinds(held, group, is_rendered=is_rendered)
-                if not is_new
-                else (RequestKind.FULL, RequestKind.FULL)
-            )
+            known = context.kinds(held, group, is_rendered=is_rendered)
+            kinds[alike] = (RequestKind.FULL, RequestKind.FULL) if is_new else known
         kind, otherwise = kinds[alike]
         if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
             kind = otherwise
         least, most = (NO_RULE if days is None else days / DAY for days in (said.least, said.most))
         asked, factor = REQUEST_KINDS.index(kind), said.weight * context.rules.score(Url(url))
         yield is_new, a, b, group, importance * factor, asked, least, most, shares_schedule, *others, weight * factor
-
-
-async def _priors(connection: Connection, domain_id: int) -> list[Belief]:
-    """The domain's priors in the order of their numbers; where one is missing, that of the domain."""
-    rows = await (await connection.execute(PRIORS, (domain_id,))).fetchall()
-    found = {no: Belief(a, b) for no, a, b in rows}
-    whole = found.get(0, PRIOR)
-    return [found.get(no, whole) for no in range(max(found, default=0) + 1)]

@@ -2,21 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
-from crawler.core.visit import Link, Visit, hold_after_redirects, redirects_to_found
+from crawler.core.visit import Link, State, Visit, hold_after_redirects, redirects_to_found
 from crawler.store.columns import copy
 from crawler.store.database import Connection
-from crawler.store.learned import groups_of
-from crawler.store.record.novelty import NoveltyBatch
+from crawler.store.record.novelty import NoveltyBatch, groups_of
 from crawler.store.record.opic import OpicBatch
 from crawler.store.record.positions import PagePosition
 
-NEW_PAGES = """
-    COPY page (domain_id, key, url, first_seen_at, prior_no, reason, evidence_a, evidence_b, redirects)
-    FROM STDIN (FORMAT BINARY)
+PAGE_COLUMNS = """
+    domain_id int8, key bytea, url text, first_seen_at timestamptz, prior_no int2, reason text, evidence_a float8,
+    evidence_b float8, redirects int2
 """
-NEW_FRONTIER = """
-    COPY frontier (domain_id, key, state, rank, depth, due_at, favoured, url_score, section) FROM STDIN (FORMAT BINARY)
+FRONTIER_COLUMNS = """
+    domain_id int8, key bytea, state text, rank int4, depth int2, due_at timestamptz, favoured bool, url_score float8,
+    section int2
 """
 REFUSED_LATER = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
 
@@ -66,7 +67,7 @@ def meet(books: OpicBatch, link: Link, *, depth: int, max_pages: int, at: dateti
         stand.reach(depth)
         return None
     if link.refusal in REFUSED_LATER and books.tracked < max_pages:
-        stand = books.keep_out(link.key, link.url, depth=depth)
+        stand = books.meet(link.key, link.url, State.REFUSED, depth=depth)
     elif not link.refusal and books.tracked < max_pages and books.has_room_for(link.url):
         stand = books.admit(link.key, link.url, depth=depth)
     if stand is not None:
@@ -86,42 +87,12 @@ async def write(
             account = books.economy.accounts[link.key]
             stand.rank = books.rank_of(link.key, account.net, account.clock)
     groups = await groups_of(connection, domain_id, [link.url for link, _ in known])
-    pages = (
-        (
-            domain_id,
-            link.key,
-            link.url,
-            stand.found_at,
-            group,
-            link.refusal if stand.is_out else "",
-            *stand.evidence,
-            stand.redirects,
-        )
-        for (link, stand), group in zip(known, groups, strict=True)
-    )
-    frontier = (
-        (
-            domain_id,
-            link.key,
-            stand.state.value,
-            stand.rank,
-            stand.depth,
-            stand.due_at,
-            stand.favoured,
-            stand.url_score,
-            group,
-        )
-        for (link, stand), group in zip(known, groups, strict=True)
-    )
-    await copy(
-        connection,
-        NEW_PAGES,
-        ["int8", "bytea", "text", "timestamptz", "int2", "text", "float8", "float8", "int2"],
-        pages,
-    )
-    await copy(
-        connection,
-        NEW_FRONTIER,
-        ["int8", "bytea", "text", "int4", "int2", "timestamptz", "bool", "float8", "int2"],
-        frontier,
-    )
+    pages: list[tuple[Any, ...]] = []
+    frontier: list[tuple[Any, ...]] = []
+    for (link, stand), group in zip(known, groups, strict=True):
+        refusal = link.refusal if stand.is_out else ""
+        pages.append((domain_id, link.key, link.url, stand.found_at, group, refusal, *stand.evidence, stand.redirects))
+        place = (stand.state.value, stand.rank, stand.depth, stand.due_at)
+        frontier.append((domain_id, link.key, *place, stand.favoured, stand.url_score, group))
+    await copy(connection, "page", PAGE_COLUMNS, pages)
+    await copy(connection, "frontier", FRONTIER_COLUMNS, frontier)

@@ -17,7 +17,7 @@ SMALLEST_COMPRESSED = 256  # bytes; below, the frame outweighs the gain
 LEVEL = 3
 
 KEPT = "SELECT digest FROM content WHERE domain_id = %s AND digest = ANY(%s)"
-PUT = "COPY content (domain_id, digest, encoding, body_bytes, data) FROM STDIN (FORMAT BINARY)"
+COLUMNS = "domain_id int8, digest bytea, encoding text, body_bytes int4, data bytea"
 
 VERSION = """
     SELECT s.body_digest, s.content_type, s.at,
@@ -46,7 +46,7 @@ async def put(connection: Connection, domain_id: int, bodies: Mapping[bytes, byt
         (domain_id, digest, encoding, len(body), data)
         for (digest, body), (encoding, data) in zip(new.items(), packed, strict=True)
     ]
-    await copy(connection, PUT, ["int8", "bytea", "text", "int4", "bytea"], rows)
+    await copy(connection, "content", COLUMNS, rows)
 
 
 def _packed(bodies: Sequence[bytes]) -> list[tuple[str, bytes]]:

@@ -25,9 +25,9 @@ HINTS = """
            %(source)s
       FROM page p, room WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s)
 """
-EVENTS = """
-    COPY event (domain_id, number, at, key, url, change, version, distance_bits,
-                parts, blocks, pages, amount) FROM STDIN (FORMAT BINARY)
+EVENT_COLUMNS = """
+    domain_id int8, number int8, at timestamptz, key bytea, url text, change text, version int4, distance_bits int2,
+    parts text, blocks jsonb, pages int4, amount float8
 """
 MOST_BLOCKS = 50  # of one change, kept with its event
 MOST_BLOCK_CHARS = 500
@@ -54,8 +54,7 @@ async def write(
     rows += [_turn_row(turn) for turn in turns]
     if edit is not None:
         rows.append(_site_row(domain, edit, at=max(visit.at for visit in visits)))
-    types = ["int8", "int8", "timestamptz", "bytea", "text", "text", "int4", "int2", "text", "jsonb", "int4", "float8"]
-    await copy(connection, EVENTS, types, ((domain.id, first + n, *row) for n, row in enumerate(rows)))
+    await copy(connection, "event", EVENT_COLUMNS, ((domain.id, first + n, *row) for n, row in enumerate(rows)))
     return len(rows)
 
 
@@ -68,18 +67,11 @@ async def write_hints(
 
 
 def _row(visit: Visit) -> tuple[Any, ...]:
-    return (
-        visit.at,
-        visit.target.key,
-        visit.target.url,
-        REFUSED if _is_refusal(visit) else visit.told.value,
-        _version_number(visit),
-        visit.verdict.distance_bits,
-        parts_of(visit),
-        _blocks(visit),
-        None,
-        visit.amount,
-    )
+    version = visit.snapshot.version if visit.snapshot is not None else visit.target.version
+    change = REFUSED if _is_refusal(visit) else visit.told.value
+    number = version.number if version is not None else 0
+    said = (visit.verdict.distance_bits, parts_of(visit), _blocks(visit), None, visit.amount)
+    return visit.at, visit.target.key, visit.target.url, change, number, *said
 
 
 def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...]:
@@ -143,9 +135,3 @@ def _is_refusal(visit: Visit) -> bool:
     """Whether a page that was read may not be fetched any more, from now on."""
     is_new = visit.state is State.REFUSED and visit.target.state is not State.REFUSED
     return is_new and visit.target.version is not None
-
-
-def _version_number(visit: Visit) -> int:
-    if visit.snapshot is not None:
-        return visit.snapshot.version.number
-    return visit.target.version.number if visit.target.version else 0

@@ -1,7 +1,7 @@
 """The inbox: what others left for the holder of a domain's lease, applied chunk by chunk."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,15 +9,18 @@ from psycopg.rows import dict_row
 
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import reads_alike
-from crawler.core.freshness import TEST_COPY_AFTER, ChangeSignal, Defaults, Wanted
-from crawler.core.http import Url, key_of
-from crawler.core.opic import Ordering, head_start, seed_endowment
+from crawler.core.freshness import TEST_COPY_AFTER, ChangeSignal, Defaults, SharedPair, Wanted
+from crawler.core.http import PageKey, Url, key_of
+from crawler.core.opic import head_start, seed_endowment
 from crawler.core.visit import State
 from crawler.store.claim import fence
-from crawler.store.database import Connection, Database
-from crawler.store.domains import COLUMNS, domain_from
-from crawler.store.learned import groups_of
+from crawler.store.columns import unnest
+from crawler.store.database import Connection, Database, fetch_all, fetch_value
+from crawler.store.domain_inbox import go_on_after
+from crawler.store.domain_rows import domain_numbered
 from crawler.store.record import shared_schedules, signals
+from crawler.store.record.novelty import groups_of
+from crawler.store.record.opic import RANK
 
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
@@ -60,10 +63,6 @@ CALL_FOR = """
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
 """
 AFTER_NAMED = "UPDATE frontier SET wanted = 0 WHERE domain_id = %(domain_id)s AND key = %(key)s AND state = 'new'"
-RANK_SEEDS = """
-    UPDATE frontier f SET rank = x.rank FROM unnest(%(keys)s::bytea[], %(ranks)s::int[]) AS x(key, rank)
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key
-"""
 GROUP_SEEDS = """
     UPDATE page p SET prior_no = x.no FROM unnest(%(keys)s::bytea[], %(groups)s::smallint[]) AS x(key, no)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.visits = 0
@@ -99,25 +98,24 @@ REWINDOW = """
     SELECT key FROM chunk ORDER BY key DESC LIMIT 1
 """
 KEEP_WINDOW = "UPDATE domain_state SET window_passes = %(passes)s WHERE domain_id = %(domain_id)s"
-DIVIDENDS = "SELECT pool, dividend FROM pool WHERE domain_id = %s"
+DIVIDENDS = "SELECT pool, dividend FROM pool WHERE domain_id = %(domain_id)s"
+GROW_POOL = "UPDATE pool SET pages = pages + %s WHERE domain_id = %s AND pool = %s"
 TO_REORDER = """
     SELECT f.key, p.url, f.state, f.depth, f.rank, c.pool, c.net, c.clock
-      FROM frontier f JOIN page p ON p.domain_id = %s AND p.key = f.key
-      LEFT JOIN cash c ON c.domain_id = %s AND c.key = f.key
-     WHERE f.domain_id = %s AND f.key > %s ORDER BY f.key LIMIT %s
+      FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
+     WHERE f.domain_id = %(domain_id)s AND f.key > %(after)s ORDER BY f.key LIMIT %(most)s
 """
-REORDER = """
+REORDER = f"""
     UPDATE frontier f SET favoured = x.favoured, url_score = x.score, rank = x.rank
-      FROM unnest(%(key)s::bytea[], %(favoured)s::bool[], %(score)s::float8[], %(rank)s::int[])
-        AS x(key, favoured, score, rank)
+      FROM {unnest("key bytea, favoured bool, score float8, rank int")}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
        AND (f.favoured, f.url_score, f.rank) IS DISTINCT FROM (x.favoured, x.score, x.rank)
-"""
-REPOOL = """
-    UPDATE cash c SET pool = x.pool, net = x.net
-      FROM unnest(%(key)s::bytea[], %(pool)s::smallint[], %(net)s::bigint[]) AS x(key, pool, net)
+"""  # noqa: S608  only our own columns are put in
+REPOOL = f"""
+    UPDATE cash c SET pool = x.pool, net = x.net FROM {unnest("key bytea, pool smallint, net bigint")}
      WHERE c.domain_id = %(domain_id)s AND c.key = x.key AND c.pool <> x.pool
-"""
+"""  # noqa: S608  likewise
 
 
 async def drain(
@@ -133,40 +131,59 @@ async def drain(
         await fence(connection, lease)
         rows = await _rows(connection, lease)
         for row in rows:
-            if row["kind"] == "seed":
-                await _admit_seeds(connection, lease, [Url(url) for url in row["payload"]["urls"]], at=at)
-                if row["payload"].get("before_root"):
-                    root = {"domain_id": lease.domain.id, "key": key_of(lease.domain.root)}
-                    await connection.execute(AFTER_NAMED, root)
-                is_done = True
-            elif row["kind"] == "reorder":
-                is_done = await _reorder(connection, lease, row, defaults.page_score if defaults else None)
-            elif row["kind"] == "window":
-                is_done = await _rewindow(connection, lease, row)
-            elif row["kind"] == "audit":
-                keys = [bytes.fromhex(key) for key in row["payload"]["keys"]]
-                values = {"domain_id": lease.domain.id, "keys": keys, "at": at, "wanted": Wanted.BY_AUDIT}
-                await connection.execute(LOOK_AGAIN, values)
-                is_done = True
-            elif row["kind"] == "signal":
-                told = signals_in(row["payload"])
-                unknown = await signals.take_in(connection, lease, told, at=at, defaults=defaults)
-                await _admit_told(connection, lease, unknown, at=at, max_pages=max_pages)
-                is_done = True
-            elif row["kind"] == "share":
-                await shared_schedules.begin(
-                    connection,
-                    lease.domain.id,
-                    shared_schedules.pairs_in(row["payload"]),
-                    copies_rest=_rest_of_copies(lease, defaults),
-                )
-                is_done = True
-            else:
-                is_done = await _make_due(connection, lease, row, at=at)
-            if not is_done:
+            last = await _apply(connection, lease, row, at=at, defaults=defaults, max_pages=max_pages)
+            if last is not None:
+                await go_on_after(connection, row["id"], last)
                 return True
             await connection.execute("DELETE FROM inbox WHERE id = %s", (row["id"],))
         return bool(rows)
+
+
+async def _apply(
+    connection: Connection,
+    lease: Lease,
+    row: dict[str, Any],
+    *,
+    at: datetime,
+    defaults: Defaults | None,
+    max_pages: int | None,
+) -> bytes | None:
+    """Apply a row of the inbox, or the next chunk of pages of it; gives the last page of that, None at its end."""
+    domain_id, payload = lease.domain.id, row["payload"]
+    chunk = {"domain_id": domain_id, "at": at, "after": bytes.fromhex(payload.get("after", "")), "most": PAGES_CHUNK}
+    last: bytes | None = None
+    match row["kind"]:
+        case "seed":
+            await _admit_seeds(connection, lease, payload["urls"], at=at)
+            if payload.get("before_root"):
+                await connection.execute(AFTER_NAMED, {"domain_id": domain_id, "key": key_of(lease.domain.root)})
+        case "audit":
+            keys = [bytes.fromhex(key) for key in payload["keys"]]
+            values = {"domain_id": domain_id, "keys": keys, "at": at, "wanted": Wanted.BY_AUDIT}
+            await connection.execute(LOOK_AGAIN, values)
+        case "signal":
+            told = [
+                ChangeSignal(url=Url(url), source=payload["source"], at=datetime.fromisoformat(told_at))
+                for url, told_at in payload["signals"]
+            ]
+            unknown = await signals.take_in(connection, lease, told, at=at, defaults=defaults)
+            await _admit_told(connection, lease, unknown, at=at, max_pages=max_pages)
+        case "share":
+            pairs = [
+                SharedPair(PageKey(bytes.fromhex(leader)), PageKey(bytes.fromhex(key)), is_copy=is_copy)
+                for leader, key, is_copy in payload["pairs"]
+            ]
+            await shared_schedules.begin(connection, domain_id, pairs, copies_rest=_rest_of_copies(lease, defaults))
+        case "window":
+            last = await fetch_value(connection, REWINDOW, chunk | {"passes": payload["passes"]})
+            if last is None:
+                await connection.execute(KEEP_WINDOW, {"domain_id": domain_id, "passes": payload["passes"]})
+        case "reorder":
+            last = await _reorder(connection, lease, payload, chunk, defaults.page_score if defaults else None)
+        case _:  # refresh
+            wish = {"prefix": payload["prefix"], "full": payload["full"]}
+            last = await fetch_value(connection, MAKE_DUE, chunk | wish)
+    return last
 
 
 async def _rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
@@ -174,19 +191,16 @@ async def _rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
 
     It would give pages their old ranks, or read them in full as the user does not want them any more.
     """
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(CHUNK, (lease.domain.id, INBOX_CHUNK))
-        rows = await cursor.fetchall()
-        if any(row["kind"] == "reorder" or row["payload"].get("full") for row in rows):
-            # Read after the inbox: whoever wrote there had written this, too.
-            await cursor.execute(f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (lease.domain.id,))  # noqa: S608  our list
-            found = await cursor.fetchone()
-            today, then = domain_from(found).settings if found else None, lease.domain.settings
-            if today is None or today.ordering != then.ordering:
-                rows = [row for row in rows if row["kind"] != "reorder"]
-            if today is None or not reads_alike(today, then):
-                rows = [row for row in rows if not row["payload"].get("full")]
-        return rows
+    rows = await fetch_all(connection, dict_row, CHUNK, (lease.domain.id, INBOX_CHUNK))
+    if any(row["kind"] == "reorder" or row["payload"].get("full") for row in rows):
+        # Read after the inbox: whoever wrote there had written this, too.
+        found = await domain_numbered(connection, lease.domain.id)
+        today, then = found.settings if found else None, lease.domain.settings
+        if today is None or today.ordering != then.ordering:
+            rows = [row for row in rows if row["kind"] != "reorder"]
+        if today is None or not reads_alike(today, then):
+            rows = [row for row in rows if not row["payload"].get("full")]
+    return rows
 
 
 def _rest_of_copies(lease: Lease, defaults: Defaults | None) -> timedelta | None:
@@ -196,20 +210,13 @@ def _rest_of_copies(lease: Lease, defaults: Defaults | None) -> timedelta | None
     return min(TEST_COPY_AFTER, defaults.most) if defaults else TEST_COPY_AFTER
 
 
-def signals_in(payload: Mapping[str, Any]) -> list[ChangeSignal]:
-    """The signals of one source that an inbox row holds."""
-    return [
-        ChangeSignal(url=Url(url), source=payload["source"], at=datetime.fromisoformat(at))
-        for url, at in payload["signals"]
-    ]
-
-
 async def _admit_told(
     connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, max_pages: int | None
 ) -> None:
     """Admit URLs that nobody knew before a signal, as far as the domain has room: pages like others, none wanted."""
-    tracked = await (await connection.execute(TRACKED, (lease.domain.id,))).fetchone()
-    room = len(urls) if max_pages is None or tracked is None else max(max_pages - tracked[0], 0)
+    room = len(urls)
+    if max_pages is not None:
+        room = max(max_pages - await fetch_value(connection, TRACKED, (lease.domain.id,)), 0)
     if urls[:room]:
         await _admit_seeds(connection, lease, urls[:room], at=at, wanted=Wanted.NO)
         await connection.execute(HOLD_BACK, (lease.domain.id,))
@@ -225,8 +232,8 @@ async def _admit_seeds(
     """
     home = dict.fromkeys(lease.domain.scope(max_depth=0).home(url) for url in urls)
     ordering = lease.domain.settings.ordering
-    tracked = await (await connection.execute(TRACKED, (lease.domain.id,))).fetchone()
-    endowment = seed_endowment(len(home), is_first=tracked == (0,))
+    tracked = await fetch_value(connection, TRACKED, (lease.domain.id,))
+    endowment = seed_endowment(len(home), is_first=tracked == 0)
     for favoured in (False, True):
         chosen = [url for url in home if ordering.favours(url) is favoured]
         values: dict[str, Any] = {
@@ -249,111 +256,47 @@ async def _admit_seeds(
         ]
         groups = await groups_of(connection, lease.domain.id, chosen)
         await connection.execute(GROUP_SEEDS, values | {"groups": groups})
-        await connection.execute(RANK_SEEDS, values | {"keys": [row[0] for row in fresh], "ranks": ranks})
+        await connection.execute(RANK, {"domain_id": lease.domain.id, "key": [row[0] for row in fresh], "rank": ranks})
         if wanted:
             await connection.execute(CALL_FOR, values)
 
 
-async def _make_due(connection: Connection, lease: Lease, row: dict[str, Any], *, at: datetime) -> bool:
-    """Make a chunk of a refresh due; whether it was the last one. Its inbox row says how far it came."""
-    payload = row["payload"]
-    values = {
-        "domain_id": lease.domain.id,
-        "prefix": payload["prefix"],
-        "full": payload["full"],
-        "after": bytes.fromhex(payload.get("after", "")),
-        "at": at,
-        "most": PAGES_CHUNK,
-    }
-    last = await (await connection.execute(MAKE_DUE, values)).fetchone()
-    if last is None:
-        return True
-    await _go_on_after(connection, row, last[0])
-    return False
-
-
-async def _rewindow(connection: Connection, lease: Lease, row: dict[str, Any]) -> bool:
-    """Bring the histories of a chunk of pages to another window of importance; whether it was the last one."""
-    payload = row["payload"]
-    values = {
-        "domain_id": lease.domain.id,
-        "passes": payload["passes"],
-        "after": bytes.fromhex(payload.get("after", "")),
-        "most": PAGES_CHUNK,
-    }
-    last = await (await connection.execute(REWINDOW, values)).fetchone()
-    if last is None:
-        await connection.execute(KEEP_WINDOW, values)
-        return True
-    await _go_on_after(connection, row, last[0])
-    return False
-
-
-async def _go_on_after(connection: Connection, row: dict[str, Any], key: bytes) -> None:
-    await connection.execute(
-        "UPDATE inbox SET payload = payload || jsonb_build_object('after', %s::text) WHERE id = %s",
-        (key.hex(), row["id"]),
-    )
-
-
 async def _reorder(
-    connection: Connection, lease: Lease, row: dict[str, Any], page_score: Callable[[Url], float] | None
-) -> bool:
-    """Give a chunk of pages the pools, scores and ranks of the domain's order today; whether it was the last one."""
-    domain_id = lease.domain.id
-    after = bytes.fromhex(row["payload"].get("after", ""))
-    cursor = await connection.execute(TO_REORDER, (domain_id, domain_id, domain_id, after, PAGES_CHUNK), binary=True)
-    pages = await cursor.fetchall()
-    if not pages:
-        return True
-    pools = await (await connection.execute(DIVIDENDS, (domain_id,))).fetchall()
-    keeps_places = row["payload"].get("keeps_places", False)
-    reordered = Reordered(
-        lease.domain.settings.ordering, dividends=dict(pools), keeps_places=keeps_places, page_score=page_score
-    )
-    for page in pages:
-        reordered.add(page)
-    columns = reordered.columns | {"domain_id": domain_id}
-    await connection.execute(REORDER, columns, binary=True)
-    await connection.execute(REPOOL, columns, binary=True)
-    for pool, more in reordered.more.items():
-        await connection.execute(
-            "UPDATE pool SET pages = pages + %s WHERE domain_id = %s AND pool = %s", (more, domain_id, pool)
-        )
-    await _go_on_after(connection, row, pages[-1][0])
-    return False
+    connection: Connection,
+    lease: Lease,
+    payload: Mapping[str, Any],
+    chunk: dict[str, Any],
+    page_score: Callable[[Url], float] | None,
+) -> bytes | None:
+    """Give a chunk of pages the pools, scores and ranks of the domain's order today; gives the last one of them.
 
-
-@dataclass(slots=True)
-class Reordered:
-    """Pages as an order of discovery wants them, column by column.
-
-    keeps_places: it is the order that it was, and only what is favoured is another.  more: by how many pages each pool
-    grows.
+    keeps_places, of the payload: it is the order that it was, and only what is favoured is another.
     """
-
-    ordering: Ordering
-    dividends: Mapping[int, int]
-    keeps_places: bool = False
-    columns: dict[str, list[Any]] = field(
-        default_factory=lambda: {name: [] for name in ("key", "favoured", "score", "rank", "pool", "net")}
-    )
-    more: dict[int, int] = field(default_factory=dict)
-    page_score: Callable[[Url], float] | None = None
-
-    def add(self, page: tuple[Any, ...]) -> None:
-        """A row of TO_REORDER; pool, net and clock are None outside the economy."""
-        key, url, state, depth, rank, pool, net, clock = page
-        favoured, score = self.ordering.favours(url), self.ordering.score(url)
-        is_new = state == State.NEW
+    ordering = lease.domain.settings.ordering
+    pages = await (await connection.execute(TO_REORDER, chunk, binary=True)).fetchall()
+    if not pages:
+        return None
+    dividends: dict[int, int] = dict(await (await connection.execute(DIVIDENDS, chunk)).fetchall())
+    keeps_ranks = payload.get("keeps_places", False) and ordering.order.is_by_place
+    grown = Counter[int]()  # pages of each pool
+    columns: dict[str, list[Any]] = {name: [] for name in ("key", "favoured", "score", "rank", "pool", "net")}
+    for key, url, state, depth, *figures in pages:
+        rank, pool, net, clock = figures  # the last three are None outside the economy
+        favoured, score = ordering.favours(url), ordering.score(url)
         if pool is not None:
-            now = self.ordering.pool(known=not is_new, favoured=favoured).value
-            net += self.dividends[pool] - self.dividends[now]  # who changes pool carries cash, never net
-            self.more[pool] = self.more.get(pool, 0) - 1
-            self.more[now] = self.more.get(now, 0) + 1
+            now = ordering.pool(known=state != State.NEW, favoured=favoured).value
+            net += dividends[pool] - dividends[now]  # who changes pool carries cash, never net
+            grown.update({now: 1})
+            grown.subtract({pool: 1})
             pool = now
-        if is_new and not (self.keeps_places and self.ordering.order.is_by_place):
-            ahead = head_start(self.page_score(url)) if self.page_score is not None else 0
-            rank = self.ordering.first_rank(net or 0, clock=clock or 0, depth=depth, url_score=score, ahead=ahead)
-        for column, figure in zip(self.columns.values(), (key, favoured, score, rank, pool, net), strict=True):
+        if state == State.NEW and not keeps_ranks:
+            ahead = head_start(page_score(url)) if page_score is not None else 0
+            rank = ordering.first_rank(net or 0, clock=clock or 0, depth=depth, url_score=score, ahead=ahead)
+        for column, figure in zip(columns.values(), (key, favoured, score, rank, pool, net), strict=True):
             column.append(figure)
+    await connection.execute(REORDER, chunk | columns, binary=True)
+    await connection.execute(REPOOL, chunk | columns, binary=True)
+    async with connection.cursor() as cursor:
+        await cursor.executemany(GROW_POOL, [(more, lease.domain.id, pool) for pool, more in grown.items()])
+    last: bytes = pages[-1][0]
+    return last

@@ -2,9 +2,8 @@
 list has brought is kept beside it.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,8 +14,8 @@ from crawler.core.http import PageKey
 from crawler.core.opic import Order
 from crawler.core.visit import TEACHES, TEMPORARY, Link, ListedLink, State, Visit, is_ahead, signal_of
 from crawler.store.claim import fence
-from crawler.store.columns import clean
-from crawler.store.database import BY_KEY, Connection, Database
+from crawler.store.columns import clean, unnest
+from crawler.store.database import BY_KEY, Connection, Database, fetch_value
 from crawler.store.record import admissions, novelty
 from crawler.store.record.opic import load_batch, write_batch
 from crawler.store.record.positions import PagePosition
@@ -77,14 +76,13 @@ CLOSE = """
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND is_open
  RETURNING key, list_key
 """
-CHECKED = """
+CHECKED = f"""
     UPDATE url_list l
        SET hints_checked = l.hints_checked + x.checked, hints_true = l.hints_true + x.confirmed,
            hints_expected = l.hints_expected + x.expected
-      FROM unnest(%(key)s::bytea[], %(checked)s::bigint[], %(confirmed)s::bigint[], %(expected)s::float8[])
-        AS x(key, checked, confirmed, expected)
+      FROM {unnest("key bytea, checked bigint, confirmed bigint, expected float8")}
      WHERE l.domain_id = %(domain_id)s AND l.key = x.key
-"""
+"""  # noqa: S608  only our own columns are put in
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +125,9 @@ async def admit_listed(
     domain_id = lease.domain.id
     async with db.transaction() as connection:
         await fence(connection, lease)
-        if chunk.list_key is None and await _are_lists(connection, domain_id, chunk):
-            return ChunkNews()
+        keys = list({listed.link.key for listed in chunk.links})
+        if chunk.list_key is None and len(await _known_lists(connection, domain_id, keys)) == len(keys):
+            return ChunkNews()  # as those that robots.txt names are but once
         await connection.execute(BY_KEY)
         books = await load_batch(
             connection,
@@ -158,9 +157,8 @@ async def admit_listed(
         if templates is not None:
             await novelty.write(connection, domain_id, templates, at=at, handed_out=None)
         lists = [listed.link.key for listed in chunk.links if listed.is_list and listed.link.key in books.positions]
-        new_lists = await _name(connection, domain_id, lists, found_by=chunk.found_by, at=at)
-        await _ask_first(connection, domain_id, new_lists[:FIRST_LISTS])
-        dead = {"domain_id": domain_id, "keys": [listed.link.key for listed in chunk.links], "at": at}
+        new_lists = await _name(connection, domain_id, lists, chunk.found_by, at=at, asked_first=FIRST_LISTS)
+        dead = {"domain_id": domain_id, "keys": keys, "at": at}
         await connection.execute(TRY_AGAIN, dead | {"wanted": Wanted.BY_LIST.value})
         signals = await _compare_dates(connection, domain_id, chunk, at=at)
         if signals:
@@ -210,28 +208,28 @@ async def _compare_dates(
     return tuple(signals)
 
 
-async def _are_lists(connection: Connection, domain_id: int, chunk: ListChunk) -> bool:
-    """Whether all of a chunk are known as lists already, as those that robots.txt names are but once."""
-    keys = {listed.link.key for listed in chunk.links}
+async def _known_lists(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> set[bytes]:
+    """Return which of the pages are known as lists."""
     values = {"domain_id": domain_id, "keys": list(keys)}
-    return len(await (await connection.execute(KNOWN_LISTS, values)).fetchall()) == len(keys)
+    return {key for (key,) in await (await connection.execute(KNOWN_LISTS, values)).fetchall()}
 
 
 async def _name(
-    connection: Connection, domain_id: int, keys: Sequence[PageKey], *, found_by: str, at: datetime
+    connection: Connection, domain_id: int, keys: Sequence[PageKey], found_by: str, *, at: datetime, asked_first: int
 ) -> list[PageKey]:
-    """Remember of tracked pages that they are lists; gives those of which that was not known, in their order."""
+    """Remember of tracked pages that they are lists; gives those of which that was not known, in their order.
+
+    asked_first: so many of these are fetched before any page.
+    """
     if not keys:
         return []
-    values = {"domain_id": domain_id, "keys": list(keys), "found_by": found_by, "at": at}
+    values: dict[str, Any] = {"domain_id": domain_id, "keys": list(keys), "found_by": found_by, "at": at}
     found = {key for (key,) in await (await connection.execute(NAME, values)).fetchall()}
-    return [key for key in keys if key in found]
-
-
-async def _ask_first(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> None:
-    if keys:
-        values = {"domain_id": domain_id, "keys": list(keys), "wanted": Wanted.BY_NAME.value}
+    fresh = [key for key in keys if key in found]
+    if fresh:
+        values |= {"keys": fresh[:asked_first], "wanted": Wanted.BY_NAME.value}
         await connection.execute(ASK_FIRST, values)
+    return fresh
 
 
 async def with_room(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> list[Visit]:
@@ -239,10 +237,8 @@ async def with_room(connection: Connection, domain_id: int, visits: Sequence[Vis
     named = dict.fromkeys(link.key for visit in visits for link in visit.feeds)
     if not named:
         return list(visits)
-    values = {"domain_id": domain_id, "keys": list(named)}
-    known = {key for (key,) in await (await connection.execute(KNOWN_LISTS, values)).fetchall()}
-    row = await (await connection.execute(COUNT_FEEDS, values)).fetchone()
-    room = max(MOST_FEEDS - (row[0] if row else 0), 0)
+    known = await _known_lists(connection, domain_id, list(named))
+    room = max(MOST_FEEDS - await fetch_value(connection, COUNT_FEEDS, {"domain_id": domain_id}), 0)
     left = set([key for key in named if key not in known][:room])
     chosen = []
     for visit in visits:
@@ -257,30 +253,16 @@ async def write(connection: Connection, domain_id: int, visits: Sequence[Visit])
     for visit in visits:
         at = visit.at
         if visit.feeds:
-            fresh = await _name(connection, domain_id, [link.key for link in visit.feeds], found_by="page", at=at)
-            await _ask_first(connection, domain_id, fresh)
+            feeds = [link.key for link in visit.feeds]
+            await _name(connection, domain_id, feeds, "page", at=at, asked_first=MOST_FEEDS)
         if visit.target.known_list is not None and (onward := _onward(visit)):
-            fresh = await _name(connection, domain_id, [onward.key], found_by="list", at=at)
-            await _ask_first(connection, domain_id, fresh)
-        if visit.list_news is not None and visit.list_news.is_same:
+            await _name(connection, domain_id, [onward.key], "list", at=at, asked_first=1)
+        news = visit.list_news
+        if news is not None and news.is_same:
             await connection.execute(COUNT_READ, (domain_id, visit.target.key))
-        elif visit.list_news is not None:
-            news = visit.list_news
-            values = {
-                "domain_id": domain_id,
-                "key": visit.target.key,
-                "kind": news.kind.value,
-                "at": at,
-                "worth": news.worth,
-                "entries": news.entries,
-                "others": news.others,
-                "refused": news.refused,
-                "unusable": news.unusable,
-                "finding": clean(news.finding),
-                "told": int(news.has_told),
-                "new_pages": news.new_pages,
-                "hints": news.hints,
-            }
+        elif news is not None:
+            values = asdict(news) | {"domain_id": domain_id, "key": visit.target.key, "at": at}
+            values |= {"kind": news.kind.value, "finding": clean(news.finding), "told": int(news.has_told)}
             await connection.execute(PUT, values)
     await _check_hints(connection, domain_id, visits)
 
@@ -300,23 +282,14 @@ async def _check_hints(connection: Connection, domain_id: int, visits: Iterable[
     if not tested:
         return
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(tested)}
-    closed = await (await connection.execute(CLOSE, values, binary=True)).fetchall()
-    if not closed:
-        return
-    checked, confirmed, expected = Counter[bytes](), Counter[bytes](), dict.fromkeys((each for _, each in closed), 0.0)
-    for key, list_key in closed:
-        visit = tested[PageKey(key)]
-        checked[list_key] += 1
-        confirmed[list_key] += visit.change is Change.CHANGED
-        expected[list_key] += visit.expected_change or 0.0
-    lists = list(checked)
-    await connection.execute(
-        CHECKED,
-        {
-            "domain_id": domain_id,
-            "key": lists,
-            "checked": [checked[each] for each in lists],
-            "confirmed": [confirmed[each] for each in lists],
-            "expected": [expected[each] for each in lists],
-        },
-    )
+    by_list: dict[bytes, list[Visit]] = {}
+    for key, list_key in await (await connection.execute(CLOSE, values, binary=True)).fetchall():
+        by_list.setdefault(list_key, []).append(tested[PageKey(key)])
+    if by_list:
+        values |= {
+            "key": list(by_list),
+            "checked": [len(each) for each in by_list.values()],
+            "confirmed": [sum(visit.change is Change.CHANGED for visit in each) for each in by_list.values()],
+            "expected": [sum(visit.expected_change or 0.0 for visit in each) for each in by_list.values()],
+        }
+        await connection.execute(CHECKED, values)

@@ -19,10 +19,10 @@ from crawler.core.visit import (
     confirm_move,
 )
 from crawler.errors import LeaseLost
-from crawler.store.database import Connection, Database
+from crawler.store.database import Connection, Database, fetch_value
 from crawler.store.record.positions import MOST_MOVES
 
-HOLDS = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND lease_token = %(token)s"
+HOLDS = "SELECT domain_id FROM domain_state WHERE domain_id = %(domain_id)s AND lease_token = %(token)s"
 READ_SINCE = "SELECT key, first_seen_at FROM page WHERE domain_id = %s AND key = ANY(%s) AND version > 0"
 # A page that redirects for now stays what it was; its status tells of the redirect.
 ONWARD = """
@@ -66,7 +66,7 @@ async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> li
         return list(visits)
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token}
-        if await (await connection.execute(HOLDS, values)).fetchone() is None:
+        if await fetch_value(connection, HOLDS, values) is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         landings = await _landings(connection, lease.domain.id, moves)
     return [confirm_move(visit, landings.get(visit.target.key, MoveTarget())) for visit in visits]

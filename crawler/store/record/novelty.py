@@ -1,5 +1,7 @@
 """What first looks teach of a domain's templates while a batch is recorded, and which new pages are held back for it.
 
+Templates are the groups of pages that share a prior; `groups_of` says which one a new page belongs to.
+
 A page that is held back is new and has a due time: one of each template may be asked for an interval.
 """
 
@@ -23,22 +25,31 @@ from crawler.core.novelty import (
     time_after,
 )
 from crawler.core.visit import State, Visit
-from crawler.store.database import Connection
-from crawler.store.learned import GROUPS, novelty_memory_of, put_novelty_memory
+from crawler.store.columns import unnest
+from crawler.store.database import Connection, fetch_value
+from crawler.store.learned.memories import novelty_memory_of, put_novelty_memory
 from crawler.store.record.opic import OpicBatch
 
 MOST_MOVED = 2000  # pages held back, or let go, with one batch
 LINKS_WORTH = 0.5  # of what pages of other sections are worth that a look makes known
 
+GROUPS = "SELECT template, no FROM prior WHERE domain_id = %s"
+# A group that is new knows what the domain knows.
+ADD_GROUPS = f"""
+    INSERT INTO prior (domain_id, no, template, a, b, amount)
+    SELECT %(domain_id)s, x.no, x.template, d.a, d.b, d.amount
+      FROM {unnest("no smallint, template text")}
+      JOIN prior d ON d.domain_id = %(domain_id)s AND d.no = 0
+    ON CONFLICT DO NOTHING
+"""  # noqa: S608  only our own columns are put in
 TEMPLATES = "SELECT no, template, first_looks, novelty, held_until, is_moving FROM prior WHERE domain_id = %s"
-PUT_TEMPLATES = """
+PUT_TEMPLATES = f"""
     UPDATE prior p SET first_looks = x.looks, novelty = x.found, held_until = x.held_until, is_moving = x.is_moving
-      FROM unnest(%(no)s::smallint[], %(looks)s::float8[], %(found)s::float8[], %(held_until)s::timestamptz[],
-                  %(is_moving)s::bool[]) AS x(no, looks, found, held_until, is_moving)
+      FROM {unnest("no smallint, looks float8, found float8, held_until timestamptz, is_moving bool")}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
        AND (p.first_looks, p.novelty, p.held_until, p.is_moving)
            IS DISTINCT FROM (x.looks, x.found, x.held_until, x.is_moving)
-"""
+"""  # noqa: S608  only our own columns are put in
 # The first ones, since they would come next, but for those that are handed out: they are being fetched, and their days
 # would be lost. What its user favours, or named by its URL, is never held back.
 HOLD = """
@@ -229,5 +240,20 @@ async def _move(
     values |= {"after": after, "every": ASK_AGAIN_EVERY, "last": at + LONGEST_WAIT, "handed_out": list(handed_out)}
     moved = (await connection.execute(HOLD, values)).rowcount
     known.held_until = min(after + moved * ASK_AGAIN_EVERY, at + LONGEST_WAIT)
-    left_out = await (await connection.execute(LEFT_OUT, values)).fetchone()
-    return moved == MOST_MOVED or bool(left_out and left_out[0])
+    return moved == MOST_MOVED or bool(await fetch_value(connection, LEFT_OUT, values))
+
+
+async def groups_of(connection: Connection, domain_id: int, urls: Sequence[Url]) -> list[int]:
+    """The number of each URL's group. New groups are added, as long as the domain has room for them."""
+    known: dict[str, int] = dict(await (await connection.execute(GROUPS, (domain_id,))).fetchall())
+    fresh: dict[str, int] = {}
+    found = []
+    for url in urls:
+        template = group_of(url, known)
+        if template not in known and template != ELSEWHERE:
+            fresh[template] = known[template] = max(known.values(), default=0) + 1
+        found.append(known.get(template, 0))
+    if fresh:
+        values = {"domain_id": domain_id, "no": list(fresh.values()), "template": list(fresh)}
+        await connection.execute(ADD_GROUPS, values)
+    return found

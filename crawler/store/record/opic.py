@@ -1,8 +1,11 @@
 """The domain's economy while a batch is recorded: who takes part, and what each page is paid."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from psycopg.rows import dict_row
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey, Url
@@ -20,13 +23,15 @@ from crawler.core.opic import (
 )
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import State, Visit
-from crawler.store.database import Connection
+from crawler.store.columns import unnest
+from crawler.store.database import Connection, fetch_one
+from crawler.store.domain_rows import count_limited_pages
 from crawler.store.record.positions import IN, MOST_MOVES, PagePosition, places_for, positions_of
 
-DOMAIN = """
-    SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, window_passes, tracked
-      FROM domain_state
-     WHERE domain_id = %s
+ECONOMY = """
+    SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, window_passes AS passes,
+           tracked
+      FROM domain_state WHERE domain_id = %s
 """
 POOLS = "SELECT pool, pages, dividend FROM pool WHERE domain_id = %s ORDER BY pool"
 ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
@@ -36,45 +41,40 @@ URLS = """
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s) AND f.state = 'new'
 """
 
-WRITE_DOMAIN = """
-    UPDATE domain_state SET reserve = %(reserve)s, dormant = %(dormant)s, clock = %(clock)s,
-           newcomers_cash = %(newcomers_cash)s, newcomers_clock = %(newcomers_clock)s,
-           tracked = %(tracked)s
+WRITTEN = ("reserve", "dormant", "clock", "newcomers_cash", "newcomers_clock")
+WRITE_DOMAIN = f"""
+    UPDATE domain_state SET {", ".join(f"{name} = %({name})s" for name in WRITTEN)}, tracked = %(tracked)s
      WHERE domain_id = %(domain_id)s
-"""
-WRITE_POOLS = """
+"""  # noqa: S608  only our own columns are put in
+WRITE_POOLS = f"""
     UPDATE pool p SET pages = x.pages, dividend = x.dividend
-      FROM unnest(%(pool)s::smallint[], %(pages)s::bigint[], %(dividend)s::bigint[]) AS x(pool, pages, dividend)
+      FROM {unnest("pool smallint, pages bigint, dividend bigint")}
      WHERE p.domain_id = %(domain_id)s AND p.pool = x.pool
        AND (p.pages, p.dividend) IS DISTINCT FROM (x.pages, x.dividend)
-"""
-WRITE_ACCOUNTS = """
+"""  # noqa: S608  only our own columns are put in
+WRITE_ACCOUNTS = f"""
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
-    SELECT %(domain_id)s, * FROM unnest(%(key)s::bytea[], %(pool)s::smallint[], %(net)s::bigint[],
-                                        %(history)s::float8[], %(clock)s::float8[])
+    SELECT %(domain_id)s, * FROM {unnest("key bytea, pool smallint, net bigint, history float8, clock float8")}
     ON CONFLICT (domain_id, key) DO UPDATE
        SET pool = excluded.pool, net = excluded.net, history = excluded.history, clock = excluded.clock
-"""
+"""  # noqa: S608  likewise
 # One update for each page that is paid, however many links pay it. A new page's rank follows its net.
-PAY = """
+PAY = f"""
     WITH paid AS (
         UPDATE cash c SET net = c.net + x.coins
-          FROM unnest(%(key)s::bytea[], %(coins)s::bigint[]) AS x(key, coins)
+          FROM {unnest("key bytea, coins bigint")}
          WHERE c.domain_id = %(domain_id)s AND c.key = x.key
      RETURNING c.key, c.pool, c.net, c.clock)
     SELECT paid.key, paid.net, paid.clock FROM paid WHERE paid.pool IN (0, 2)
-"""
-RANK = """
-    UPDATE frontier f SET rank = x.rank
-      FROM unnest(%(key)s::bytea[], %(rank)s::int[]) AS x(key, rank)
+"""  # noqa: S608  likewise
+RANK = f"""
+    UPDATE frontier f SET rank = x.rank FROM {unnest("key bytea, rank int")}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'new'
-"""
-LIMITED = "SELECT pattern, pages FROM rule WHERE domain_id = %s AND max_pages IS NOT NULL"
-COUNT_LIMITED = """
-    UPDATE rule r SET pages = r.pages + x.more
-      FROM unnest(%(patterns)s::text[], %(more)s::bigint[]) AS x(pattern, more)
+"""  # noqa: S608  likewise
+COUNT_LIMITED = f"""
+    UPDATE rule r SET pages = r.pages + x.more FROM {unnest("pattern text, more bigint")}
      WHERE r.domain_id = %(domain_id)s AND r.pattern = x.pattern
-"""
+"""  # noqa: S608  likewise
 NOTHING: Mapping[PageKey, int] = MappingProxyType({})
 LEAVE = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
@@ -91,7 +91,7 @@ class OpicBatch:
     left: set[PageKey] = field(default_factory=set)
     rules: PageRules = field(default_factory=PageRules)
     limited: Mapping[str, int] = field(default_factory=dict)  # pages that rules with a limit had admitted, by pattern
-    admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
+    admitted_by: Counter[str] = field(default_factory=Counter)  # pages of this batch
     page_score: Callable[[Url], float] | None = None
     places: LevelQueues | PageStack | None = None  # of an order that is by place
     placed: set[PageKey] = field(default_factory=set)  # pages that this batch gave one
@@ -104,38 +104,27 @@ class OpicBatch:
     def has_room_for(self, url: Url) -> bool:
         """Whether the rules that limit the number of such pages admit one more; if so, it counts for them."""
         limits = [self.rules.rules[n] for n in self.rules.limiting(url)]
-        if any(self.admitted_by.get(rule.pattern, 0) >= (rule.max_pages or 0) for rule in limits):
+        known = (self.limited.get(rule.pattern, 0) + self.admitted_by[rule.pattern] for rule in limits)
+        if any(pages >= (rule.max_pages or 0) for pages, rule in zip(known, limits, strict=True)):
             return False
-        for rule in limits:
-            self.admitted_by[rule.pattern] = self.admitted_by.get(rule.pattern, 0) + 1
+        self.admitted_by.update(rule.pattern for rule in limits)
         return True
 
     def admit(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
         """Admit a page that a link made known. It begins with its endowment, to which the link's share comes on top."""
-        stand = self._meet(key, url, State.NEW, depth=depth)
+        stand = self.meet(key, url, State.NEW, depth=depth)
         self.economy.admit(key, self._pool(stand))
         return stand
 
-    def keep_out(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
-        """A page that we may not fetch is known, and outside the economy."""
-        return self._meet(key, url, State.REFUSED, depth=depth)
-
-    def _meet(self, key: PageKey, url: Url, state: State, *, depth: int) -> PagePosition:
+    def meet(self, key: PageKey, url: Url, state: State, *, depth: int) -> PagePosition:
+        """Make a page known. One that we may not fetch stays outside the economy."""
         self.tracked += 1
         ordering = self.ordering
         stand = PagePosition(state, depth, favoured=ordering.favours(url), url_score=ordering.score(url))
         self.positions[key] = stand
-        self._score(stand, url)
-        return stand
-
-    def _score(self, stand: PagePosition, url: Url) -> None:
         if self.page_score is not None:
             stand.head_start = head_start(self.page_score(url))
-
-    def score_new(self, urls: Mapping[PageKey, Url]) -> None:
-        """Score pages that were known before and not looked at yet."""
-        for key, url in urls.items():
-            self._score(self.positions[key], url)
+        return stand
 
     def line_up(self, links: Sequence[PageKey]) -> None:
         """Give a place to the new pages among those that a page just read links to, in an order that is by place.
@@ -144,20 +133,17 @@ class OpicBatch:
         Depth first: all of them come next, the first link on top. One that an earlier page had found moves up, since
         the textbook's recursion enters a page from the one that it is reading, not from the one that named it first.
         """
-        match self.places:
-            case LevelQueues() as queues:
-                for key, stand in self._waiting(links):
-                    if stand.level is None or stand.depth < stand.level:
-                        self._place(key, stand, queues.join(stand.depth))
-            case PageStack() as stack:
-                for key, stand in reversed(self._waiting(links)):
-                    self._place(key, stand, stack.push())
-            case None:
-                pass
-
-    def _waiting(self, links: Sequence[PageKey]) -> list[tuple[PageKey, PagePosition]]:
+        if self.places is None:
+            return
         found = ((key, self.positions.get(key)) for key in links)
-        return [(key, stand) for key, stand in found if stand is not None and stand.state is State.NEW]
+        waiting = [(key, stand) for key, stand in found if stand is not None and stand.state is State.NEW]
+        if isinstance(self.places, PageStack):
+            for key, stand in reversed(waiting):
+                self._place(key, stand, self.places.push())
+        else:
+            for key, stand in waiting:
+                if stand.level is None or stand.depth < stand.level:
+                    self._place(key, stand, self.places.join(stand.depth))
 
     def _place(self, key: PageKey, stand: PagePosition, rank: int) -> None:
         stand.rank, stand.level = rank, stand.depth
@@ -247,11 +233,6 @@ class OpicBatch:
             )
             inherits.clock = now
 
-    @property
-    def nearer(self) -> list[PageKey]:
-        """Pages known before, to which a link was found that is nearer to the root."""
-        return [key for key, stand in self.positions.items() if stand.is_nearer]
-
     def rank_of(self, key: PageKey, net: int, clock: float) -> int:
         """A new page's place in the order of discovery. By cash it comes from its net, which dividends leave as it is.
 
@@ -284,21 +265,11 @@ async def load_batch(
 
     met_beside: pages that are met without a visit, as entries of a list are, with their depths.
     """
-    row = await (await connection.execute(DOMAIN, (domain_id,))).fetchone()
+    row = await fetch_one(connection, dict_row, ECONOMY, (domain_id,))
     assert row is not None  # the lease was just found in it
-    reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, passes, tracked = row
+    tracked = row.pop("tracked")
     pools = await (await connection.execute(POOLS, (domain_id,))).fetchall()
-    economy = Economy(
-        reserve=reserve,
-        dormant=dormant,
-        clock=clock,
-        coins=coins,
-        passes=passes,
-        newcomers_cash=newcomers_cash,
-        newcomers_clock=newcomers_clock,
-        pages=[row[1] for row in pools],
-        dividend=[row[2] for row in pools],
-    )
+    economy = Economy(**row, pages=[pages for _, pages, _ in pools], dividend=[each for *_, each in pools])
     opened = {visit.target.key for visit in visits}
     heirs = {visit.moved_to.key for visit in visits if visit.moved_to}
     met = {*opened, *heirs, *met_beside}
@@ -307,21 +278,14 @@ async def load_batch(
         met.update(link.key for link in visit.links or ())
         met.update(visit.recipients or ())
     stands, moved_to = await positions_of(connection, domain_id, met)
-    books = OpicBatch(
-        economy,
-        domain_settings,
-        positions=stands,
-        moved_to=moved_to,
-        tracked=tracked,
-        page_score=page_score,
-    )
+    books = OpicBatch(economy, domain_settings, stands, moved_to, tracked=tracked, page_score=page_score)
     if page_score is not None:
         cursor = await connection.execute(URLS, {"domain_id": domain_id, "keys": list(stands)})
-        books.score_new({PageKey(key): Url(url) for key, url in await cursor.fetchall()})
+        for key, url in await cursor.fetchall():
+            stands[PageKey(key)].head_start = head_start(page_score(Url(url)))
     if any(rule.max_pages is not None for rule in domain_settings.rules):
         books.rules = PageRules(domain_settings.rules)
-        books.limited = dict(await (await connection.execute(LIMITED, (domain_id,))).fetchall())
-        books.admitted_by = dict(books.limited)
+        books.limited = await count_limited_pages(connection, domain_id)
     if domain_settings.ordering.order.is_by_place:
         depths = {visit.target.depth + 1 for visit in visits} | set(met_beside.values())
         books.places = await places_for(connection, domain_id, domain_settings.ordering.order, depths)
@@ -337,64 +301,27 @@ async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) 
     economy = books.economy
     if books.left:
         await connection.execute(LEAVE, (domain_id, list(books.left)))
-    more = {by: pages - books.limited.get(by, 0) for by, pages in books.admitted_by.items()}
-    if any(more.values()):
-        values = {"domain_id": domain_id, "patterns": list(more), "more": list(more.values())}
+    if more := books.admitted_by:
+        values = {"domain_id": domain_id, "pattern": list(more), "more": list(more.values())}
         await connection.execute(COUNT_LIMITED, values)
     purses = economy.accounts
     if purses:
-        await connection.execute(
-            WRITE_ACCOUNTS,
-            {
-                "domain_id": domain_id,
-                "key": list(purses),
-                "pool": [purse.pool.value for purse in purses.values()],
-                "net": [purse.net for purse in purses.values()],
-                "history": [purse.history for purse in purses.values()],
-                "clock": [purse.clock for purse in purses.values()],
-            },
-            binary=True,
-        )
-    await connection.execute(
-        WRITE_DOMAIN,
-        {
-            "domain_id": domain_id,
-            "reserve": economy.reserve,
-            "dormant": economy.dormant,
-            "clock": economy.clock,
-            "newcomers_cash": economy.newcomers_cash,
-            "newcomers_clock": economy.newcomers_clock,
-            "tracked": books.tracked,
-        },
-    )
-    await connection.execute(
-        WRITE_POOLS,
-        {
-            "domain_id": domain_id,
-            "pool": [pool.value for pool in Pool],
-            "pages": economy.pages,
-            "dividend": economy.dividend,
-        },
-    )
+        accounts = {
+            "key": list(purses),
+            "pool": [purse.pool.value for purse in purses.values()],
+            "net": [purse.net for purse in purses.values()],
+            "history": [purse.history for purse in purses.values()],
+            "clock": [purse.clock for purse in purses.values()],
+        }
+        await connection.execute(WRITE_ACCOUNTS, accounts | {"domain_id": domain_id}, binary=True)
+    figures = {name: getattr(economy, name) for name in WRITTEN}
+    await connection.execute(WRITE_DOMAIN, figures | {"domain_id": domain_id, "tracked": books.tracked})
+    pools = {"pool": [pool.value for pool in Pool], "pages": economy.pages, "dividend": economy.dividend}
+    await connection.execute(WRITE_POOLS, pools | {"domain_id": domain_id})
     new = {key: (purse.net, purse.clock) for key, purse in purses.items() if books.positions[key].state is State.NEW}
     if economy.deltas:
-        new |= await _pay(connection, domain_id, economy.deltas)
-    await _rank(connection, domain_id, books, new)
-
-
-async def _pay(
-    connection: Connection, domain_id: int, deltas: Mapping[PageKey, int]
-) -> dict[PageKey, tuple[int, float]]:
-    """Pay the pages that were not opened; gives net and clock of the new ones among them."""
-    cursor = await connection.execute(
-        PAY, {"domain_id": domain_id, "key": list(deltas), "coins": list(deltas.values())}, binary=True
-    )
-    return {PageKey(key): (net, clock) for key, net, clock in await cursor.fetchall()}
-
-
-async def _rank(
-    connection: Connection, domain_id: int, books: OpicBatch, new: Mapping[PageKey, tuple[int, float]]
-) -> None:
-    ranks = books.new_ranks(new)
-    if ranks:
+        paid = {"domain_id": domain_id, "key": list(economy.deltas), "coins": list(economy.deltas.values())}
+        cursor = await connection.execute(PAY, paid, binary=True)
+        new |= {PageKey(key): (net, clock) for key, net, clock in await cursor.fetchall()}
+    if ranks := books.new_ranks(new):
         await connection.execute(RANK, {"domain_id": domain_id, "key": list(ranks), "rank": list(ranks.values())})

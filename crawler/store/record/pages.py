@@ -1,20 +1,31 @@
 """Pages as a record writes them: what is known of each, its due time, links and versions."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from crawler.core.change import Change
 from crawler.core.freshness import Wanted, without_prior
 from crawler.core.http import PageKey
+from crawler.core.page import Version
 from crawler.core.visit import BULK_REDIRECT, State, Visit
-from crawler.store.columns import clean, copy, to_signed
+from crawler.store.columns import clean, copy, to_signed, unnest
 from crawler.store.database import Connection
 from crawler.store.record import content
 from crawler.store.record.opic import OpicBatch
 
+PAGE_COLUMNS = """
+    key bytea, at timestamptz, status smallint, reason text, failures smallint, soft_errors smallint,
+    withheld_since timestamptz, evidence_a float8, evidence_b float8, amount_total float8, amount_changes float8,
+    moved_to bytea, led_to bytea, good bool, missing_since timestamptz, changed bool, announced float8, rereads bool,
+    renews bool, etag text, last_modified text, body_bytes int, number int, body_digest bytea, text_digest bytea,
+    main_digest bytea, shape_digest bytea, fingerprint bigint, is_rendered bool
+"""
+AS_THEY_ARE = ("at", "status", "soft_errors", "led_to", "missing_since", "body_bytes")  # of a visit
+VERSION_COLUMNS = [each.name for each in fields(Version)]
 # What a look may leave as it was comes as null.
-PAGES = """
+PAGES = f"""
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,
            withheld_since = x.withheld_since,
@@ -34,7 +45,7 @@ PAGES = """
            etag = CASE WHEN x.renews THEN x.etag ELSE p.etag END,
            last_modified = CASE WHEN x.renews THEN x.last_modified ELSE p.last_modified END,
            received_bytes = coalesce(x.body_bytes, p.received_bytes),
-           version = coalesce(x.version, p.version),
+           version = coalesce(x.number, p.version),
            body_digest = CASE WHEN x.rereads  -- what a change of scope had made us forget
                               THEN (SELECT s.body_digest FROM snapshot s
                                      WHERE s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version)
@@ -42,52 +53,36 @@ PAGES = """
            text_digest = coalesce(x.text_digest, p.text_digest),
            main_digest = coalesce(x.main_digest, p.main_digest),
            shape_digest = coalesce(x.shape_digest, p.shape_digest),
-           fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END,
+           fingerprint = CASE WHEN x.number IS NULL THEN p.fingerprint ELSE x.fingerprint END,
            is_rendered = coalesce(x.is_rendered, p.is_rendered)
-      FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
-                  %(failures)s::smallint[], %(soft_errors)s::smallint[], %(withheld_since)s::timestamptz[],
-                  %(evidence_a)s::float8[],
-                  %(evidence_b)s::float8[], %(amount_total)s::float8[], %(amount_changes)s::float8[],
-                  %(moved_to)s::bytea[], %(led_to)s::bytea[], %(good)s::bool[],
-                  %(missing_since)s::timestamptz[], %(changed)s::bool[], %(announced)s::float8[], %(rereads)s::bool[],
-                  %(renews)s::bool[],
-                  %(etag)s::text[], %(last_modified)s::text[],
-                  %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[], %(text_digest)s::bytea[],
-                  %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[],
-                  %(is_rendered)s::bool[])
-        AS x(key, at, status, reason, failures, soft_errors, withheld_since, evidence_a, evidence_b, amount_total,
-             amount_changes, moved_to, led_to, good, missing_since, changed,
-             announced, rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest,
-             main_digest, shape_digest, fingerprint, is_rendered)
+      FROM {unnest(PAGE_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
-"""
-FRONTIER = """
+"""  # noqa: S608  only our own columns are put in
+FRONTIER = f"""
     UPDATE frontier f
        SET state = x.state, due_at = x.due_at, wanted = x.wanted,
            rank = CASE WHEN x.state = 'new' THEN f.rank ELSE 0 END
-      FROM unnest(%(key)s::bytea[], %(state)s::text[], %(due_at)s::timestamptz[], %(wanted)s::smallint[])
-        AS x(key, state, due_at, wanted)
+      FROM {unnest("key bytea, state text, due_at timestamptz, wanted smallint")}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
-"""
-SHALLOWER = """
+"""  # noqa: S608  likewise
+SHALLOWER = f"""
     UPDATE frontier f SET depth = x.depth
-      FROM unnest(%(key)s::bytea[], %(depth)s::smallint[]) AS x(key, depth)
+      FROM {unnest("key bytea, depth smallint")}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.depth > x.depth
-"""
-LINKS = """
+"""  # noqa: S608  likewise
+LINKS = f"""
     INSERT INTO page_links (domain_id, key, targets, external_domains, external_link_counts)
     SELECT %(domain_id)s, x.key, x.targets, string_to_array(x.external_domains, ' '),
            string_to_array(x.external_link_counts, ' ')::int[]
-      FROM unnest(%(key)s::bytea[], %(targets)s::bytea[], %(external_domains)s::text[],
-                  %(external_link_counts)s::text[])
-        AS x(key, targets, external_domains, external_link_counts)
+      FROM {unnest("key bytea, targets bytea, external_domains text, external_link_counts text")}
     ON CONFLICT (domain_id, key) DO UPDATE
        SET targets = excluded.targets, external_domains = excluded.external_domains,
            external_link_counts = excluded.external_link_counts
-"""
-SNAPSHOTS = """
-    COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
-                   main_digest, fingerprint, distance_bits, is_rendered, headers) FROM STDIN (FORMAT BINARY)
+"""  # noqa: S608  likewise
+SNAPSHOT_COLUMNS = """
+    domain_id int8, key bytea, number int4, at timestamptz, title text, language text, content_type text, text text,
+    body_digest bytea, text_digest bytea, main_digest bytea, fingerprint int8, distance_bits int2, is_rendered bool,
+    headers text
 """
 TO_RENDER = """
     UPDATE frontier SET due_at = least(due_at, %(at)s), wanted = %(wanted)s
@@ -99,19 +94,10 @@ FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (i
 
 async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:
     rows = [_page_row(visit, books) for visit in visits]
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    values = {"domain_id": domain_id, "bulk_redirect": BULK_REDIRECT, "most": CHANGES_REMEMBERED}
-    await connection.execute(PAGES, columns | values, binary=True)
-    await connection.execute(
-        FRONTIER,
-        {
-            "domain_id": domain_id,
-            "key": columns["key"],
-            "state": [visit.state.value for visit in visits],
-            "due_at": [None if visit.state is State.NEW else visit.due_at for visit in visits],
-            "wanted": [visit.wants.value for visit in visits],
-        },
-    )
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    columns |= {"domain_id": domain_id, "bulk_redirect": BULK_REDIRECT, "most": CHANGES_REMEMBERED}
+    await connection.execute(PAGES, columns, binary=True)
+    await connection.execute(FRONTIER, columns)
 
 
 async def call_for_renders(connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime) -> None:
@@ -122,71 +108,59 @@ async def call_for_renders(connection: Connection, domain_id: int, keys: Collect
 
 
 def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
+    """Return what PAGES and FRONTIER write of a visited page."""
     heir = visit.moved_to.key if visit.moved_to else None
     version = visit.snapshot.version if visit.snapshot else None
     prior = visit.target.terms.prior
+    before, validators = visit.target.version, visit.validators
+    is_read_again = visit.is_good and visit.links is not None and not version
     evidence = [float(number) for number in without_prior(visit.belief.a, visit.belief.b, prior.a, prior.b)]
     return {
         "key": visit.target.key,
-        "at": visit.at,
-        "status": visit.status,
+        **{name: getattr(visit, name) for name in AS_THEY_ARE},
         "reason": clean(visit.reason),
         "failures": min(visit.failures, 32_000),
-        "soft_errors": visit.soft_errors,
         "withheld_since": None if visit.is_good else visit.withheld_since,
         "evidence_a": evidence[0],
         "evidence_b": evidence[1],
         "amount_total": visit.amounts.total,
         "amount_changes": visit.amounts.changes,
         "moved_to": heir if heir in books.positions else None,  # out of scope or beyond the limits: it moved away
-        "led_to": visit.led_to,
         "good": visit.is_good,
-        "missing_since": visit.missing_since,
         "changed": visit.change is Change.CHANGED,
         "announced": books.announced.get(visit.target.key, 0.0),
-        "rereads": visit.is_good and visit.links is not None and not version and _is_forgotten(visit),
-        "renews": visit.validators is not None,
-        "etag": clean(visit.validators.etag) if visit.validators else None,
-        "last_modified": clean(visit.validators.last_modified) if visit.validators else None,
-        "body_bytes": visit.body_bytes,
-        "version": version.number if version else None,
-        "body_digest": version.body_digest if version else None,
-        "text_digest": version.text_digest if version else None,
-        "main_digest": version.main_digest if version else None,
-        "shape_digest": version.shape_digest if version else None,
+        "rereads": is_read_again and before is not None and before.body_digest == FORGOTTEN,
+        "renews": validators is not None,
+        "etag": clean(validators.etag) if validators else None,
+        "last_modified": clean(validators.last_modified) if validators else None,
+        "state": visit.state.value,
+        "due_at": None if visit.state is State.NEW else visit.due_at,
+        "wanted": visit.wants.value,
+        **{name: getattr(version, name) if version else None for name in VERSION_COLUMNS},
         "fingerprint": to_signed(version.fingerprint) if version else None,
-        "is_rendered": version.is_rendered if version else None,
     }
-
-
-def _is_forgotten(visit: Visit) -> bool:
-    return visit.target.version is not None and visit.target.version.body_digest == FORGOTTEN
 
 
 async def write_links(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:
-    changed = {
-        visit.target.key: (visit.recipients or (), visit.external_links or ())
+    found = (
+        (visit.target, (visit.recipients or (), visit.external_links or ()))
         for visit in visits
         if visit.links is not None
-        and (visit.recipients or (), visit.external_links or ()) != (visit.target.outlinks, visit.target.external_links)
-    }
+    )
+    changed = {target.key: links for target, links in found if links != (target.outlinks, target.external_links)}
     if changed:
-        await connection.execute(
-            LINKS,
-            {
-                "domain_id": domain_id,
-                "key": list(changed),
-                "targets": [b"".join(keys) for keys, _ in changed.values()],
-                # An array of arrays would have to be rectangular; an authority holds no space.
-                "external_domains": [" ".join(name for name, _ in e) for _, e in changed.values()],
-                "external_link_counts": [" ".join(str(many) for _, many in e) for _, e in changed.values()],
-            },
-            binary=True,
-        )
-    nearer = books.nearer
+        columns = {
+            "key": list(changed),
+            "targets": [b"".join(keys) for keys, _ in changed.values()],
+            # An array of arrays would have to be rectangular; an authority holds no space.
+            "external_domains": [" ".join(name for name, _ in e) for _, e in changed.values()],
+            "external_link_counts": [" ".join(str(many) for _, many in e) for _, e in changed.values()],
+        }
+        await connection.execute(LINKS, columns | {"domain_id": domain_id}, binary=True)
+    nearer = {key: stand.depth for key, stand in books.positions.items() if stand.is_nearer}
     if nearer:
-        depths = [books.positions[key].depth for key in nearer]
-        await connection.execute(SHALLOWER, {"domain_id": domain_id, "key": nearer, "depth": depths})
+        values = {"domain_id": domain_id, "key": list(nearer), "depth": list(nearer.values())}
+        await connection.execute(SHALLOWER, values)
 
 
 async def write_versions(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
@@ -194,28 +168,11 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
     if not fresh:
         return
     await content.put(connection, domain_id, {s.version.body_digest: s.body for _, s in fresh})
-    await copy(
-        connection,
-        SNAPSHOTS,
-        ["int8", "bytea", "int4", "timestamptz", *["text"] * 4, *["bytea"] * 3, "int8", "int2", "bool", "text"],
-        (
-            (
-                domain_id,
-                visit.target.key,
-                shot.version.number,
-                visit.at,
-                clean(shot.title),
-                clean(shot.language),
-                clean(shot.content_type),
-                clean(shot.text),
-                shot.version.body_digest,
-                shot.version.text_digest,
-                shot.version.main_digest,
-                to_signed(shot.version.fingerprint),
-                shot.distance_bits,
-                shot.version.is_rendered,
-                clean(shot.headers),
-            )
-            for visit, shot in fresh
-        ),
-    )
+    rows: list[tuple[Any, ...]] = []
+    for visit, shot in fresh:
+        version = shot.version
+        texts = map(clean, (shot.title, shot.language, shot.content_type, shot.text))
+        digests = (version.body_digest, version.text_digest, version.main_digest, to_signed(version.fingerprint))
+        kept = (shot.distance_bits, version.is_rendered, clean(shot.headers))
+        rows.append((domain_id, visit.target.key, version.number, visit.at, *texts, *digests, *kept))
+    await copy(connection, "snapshot", SNAPSHOT_COLUMNS, rows)

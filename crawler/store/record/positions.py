@@ -6,40 +6,32 @@ from datetime import datetime
 from crawler.core.http import PageKey
 from crawler.core.opic import LevelQueues, Order, PageStack, level_of, ranks_of
 from crawler.core.visit import LOOK_AGAIN_REFUSED, State
-from crawler.store.database import Connection
+from crawler.store.columns import unnest
+from crawler.store.database import Connection, fetch_value
 
 MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve
 IN = frozenset({State.NEW, State.KNOWN})  # who takes part: exactly the pages that have a row in cash
 
 
 POSITIONS = """
-    SELECT key, state, depth, favoured, url_score, rank FROM frontier WHERE domain_id = %s AND key = ANY(%s)
+    SELECT f.key, f.state, f.depth, f.favoured, f.url_score, f.rank,
+           CASE WHEN f.state = 'moved' THEN (SELECT p.moved_to FROM page p
+                                              WHERE p.domain_id = %(domain_id)s AND p.key = f.key) END
+      FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s)
 """
-MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
+# The ranks of new pages that wait, those that are favoured and the others: each have an index.
+WAITING = " UNION ALL ".join(
+    f"""(SELECT rank FROM frontier
+          WHERE domain_id = %(domain_id)s AND {pool} AND state = 'new' AND due_at IS NULL {{}} LIMIT 1)"""  # noqa: S608
+    for pool in ("NOT favoured", "favoured")
+)
 # Where the next new page goes: behind the last one that waits in a level, or above the one that comes next.
-LAST = """
-    SELECT x.level, min(e.rank)
-      FROM unnest(%(levels)s::int[], %(least)s::int[], %(first)s::int[]) AS x(level, least, first)
-     CROSS JOIN LATERAL (
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND NOT favoured AND state = 'new' AND due_at IS NULL
-            AND rank BETWEEN x.least AND x.first ORDER BY rank LIMIT 1)
-        UNION ALL
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND favoured AND state = 'new' AND due_at IS NULL
-            AND rank BETWEEN x.least AND x.first ORDER BY rank LIMIT 1)) e
+LAST = f"""
+    SELECT x.level, min(e.rank) FROM {unnest("level int, least int, first int")}
+     CROSS JOIN LATERAL ({WAITING.replace("{}", "AND rank BETWEEN x.least AND x.first ORDER BY rank")}) e
      GROUP BY 1
-"""
-TOP = """
-    SELECT max(rank) FROM (
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND NOT favoured AND state = 'new' AND due_at IS NULL
-          ORDER BY rank DESC LIMIT 1)
-        UNION ALL
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND favoured AND state = 'new' AND due_at IS NULL
-          ORDER BY rank DESC LIMIT 1)) x
-"""
+"""  # noqa: S608  only our own conditions are put in
+TOP = f"SELECT max(rank) FROM ({WAITING.replace('{}', 'ORDER BY rank DESC')}) x"  # noqa: S608  likewise
 
 
 @dataclass(slots=True)
@@ -84,17 +76,12 @@ async def positions_of(
     moved_to: dict[PageKey, PageKey] = {}
     wanted = list(keys)
     for _ in range(MOST_MOVES):
-        cursor = await connection.execute(POSITIONS, (domain_id, wanted), binary=True)
-        found = {
-            PageKey(key): PagePosition(State(state), depth, favoured, score, rank=rank, level=depth)
-            for key, state, depth, favoured, score, rank in await cursor.fetchall()
-        }
-        stands |= found
-        moved = [key for key, stand in found.items() if stand.state is State.MOVED]
-        if not moved:
-            break
-        cursor = await connection.execute(MOVES, (domain_id, moved), binary=True)
-        onward = {PageKey(key): PageKey(to) for key, to in await cursor.fetchall()}
+        cursor = await connection.execute(POSITIONS, {"domain_id": domain_id, "keys": wanted}, binary=True)
+        onward: dict[PageKey, PageKey] = {}
+        for key, state, depth, favoured, score, rank, to in await cursor.fetchall():
+            stands[PageKey(key)] = PagePosition(State(state), depth, favoured, score, rank=rank, level=depth)
+            if to is not None:
+                onward[PageKey(key)] = PageKey(to)
         moved_to |= onward
         wanted = [to for to in onward.values() if to not in stands]
         if not wanted:
@@ -105,9 +92,8 @@ async def positions_of(
 async def places_for(connection: Connection, domain_id: int, order: Order, depths: set[int]) -> LevelQueues | PageStack:
     """Where new pages so many links away go."""
     if order is Order.DEPTH:
-        top = await (await connection.execute(TOP, {"domain_id": domain_id})).fetchone()
-        return PageStack(top[0] or 0 if top else 0)
+        return PageStack(await fetch_value(connection, TOP, {"domain_id": domain_id}) or 0)
     levels = sorted(set(map(level_of, depths)))
     least, first = zip(*map(ranks_of, levels), strict=True)
-    values = {"domain_id": domain_id, "levels": levels, "least": list(least), "first": list(first)}
+    values = {"domain_id": domain_id, "level": levels, "least": list(least), "first": list(first)}
     return LevelQueues(dict(await (await connection.execute(LAST, values)).fetchall()))

@@ -18,20 +18,12 @@ from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import HeadOutcome, State, Visit
 from crawler.errors import LeaseLost
 from crawler.store import learned
-from crawler.store.claim import (
-    WITH_SHARED,
-    fence,
-    keep_slots,
-    ledger_from,
-    ledger_values,
-    settle_shared_budget,
-    shared_values,
-    write_hold,
-)
+from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
+from crawler.store.claim.held import fence, keep_slots, write_hold
 from crawler.store.columns import clean, copy, costs_from, costs_to
-from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.domains import post_reprice, post_signals
-from crawler.store.learned import put_mask, put_renders, put_soft_errors
+from crawler.store.database import BY_KEY, Connection, Database, fetch_one, fetch_value
+from crawler.store.domain_inbox import post_reprice, post_signals
+from crawler.store.learned.memories import put_mask, put_renders, put_soft_errors
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
@@ -47,17 +39,19 @@ ADVANCE = f"""
     {WITH_SHARED}
     UPDATE domain_state
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
-           budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s, spent_floor = %(floor)s,
+           {LEDGER_COLUMNS},
            refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
            costs = %(costs)s
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
-VISITS = """
-    COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
-                received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit,
-                parts, amount, rendering, added_words, added_links)
-    FROM STDIN (FORMAT BINARY)
+VISIT_COLUMNS = """
+    domain_id int8, key bytea, at timestamptz, answer text, status int2, reason text,
+    change text, rung text, distance_bits int2, parts text, amount float8,
+    conditional bool, requests int2, received_bytes int4, saved_bytes int4, elapsed_ms int4,
+    rendering text, added_words int4, added_links int4,
+    cash int8, price float8, audit bool, expected float8, due_at timestamptz
 """
+IS_RECORDED = "SELECT EXISTS (SELECT FROM visit WHERE domain_id = %s AND key = %s AND at = %s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +83,9 @@ class Batch:
     to_render: Collection[PageKey] = ()
 
     @property
-    def received_bytes(self) -> int:
-        return sum(visit.received_bytes for visit in self.visits)
+    def at(self) -> datetime:
+        """When the last visit was."""
+        return max(visit.at for visit in self.visits)
 
 
 async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = False) -> int:
@@ -105,7 +100,7 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         state = await _renew_and_read(connection, lease)
         await keep_slots(connection, lease)
         await connection.execute(BY_KEY)
-        if retrying and await _is_recorded(connection, domain_id, visits[0]):
+        if retrying and await fetch_value(connection, IS_RECORDED, (domain_id, visits[0].target.key, visits[0].at)):
             return 0
         visits = await lists.with_room(connection, domain_id, visits)
         opic = await load_batch(
@@ -116,18 +111,17 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         admitted = admissions.settle(opic, visits, max_pages=batch.max_pages, novelty=templates)
         await admissions.write(connection, domain_id, opic, admitted)
         await pages.write_pages(connection, domain_id, opic, visits)
-        await pages.call_for_renders(connection, domain_id, batch.to_render, at=max(visit.at for visit in visits))
+        await pages.call_for_renders(connection, domain_id, batch.to_render, at=batch.at)
         await shared_schedules.settle(connection, domain_id, visits)
         await pages.write_links(connection, domain_id, opic, visits)
         await write_batch(connection, domain_id, opic)
         if templates is not None:
-            last = max(visit.at for visit in visits)
-            await novelty.write(connection, domain_id, templates, at=last, handed_out=batch.handed_out)
+            await novelty.write(connection, domain_id, templates, at=batch.at, handed_out=batch.handed_out)
         await pages.write_versions(connection, domain_id, visits)
         await lists.write(connection, domain_id, visits)
         turns = templates.turns if templates is not None else ()
         told = await events.write(connection, lease.domain, visits, batch.edit, turns, first=state["next_event"])
-        await _write_visits(connection, domain_id, visits)
+        await copy(connection, "visit", VISIT_COLUMNS, (_visit_row(domain_id, visit) for visit in visits))
         await _write_learnt(connection, domain_id, batch)
         await _advance(connection, domain_id, batch, state, next_event=state["next_event"] + told)
         return sum(position.state is State.NEW and position.held_until is None for _, position in admitted)
@@ -146,8 +140,7 @@ async def request_renders(
 async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any]:
     """Lock the domain's row for the transaction, and read what a batch moves on. Raises LeaseLost."""
     values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        row = await (await cursor.execute(RENEW_AND_READ, values)).fetchone()
+    row = await fetch_one(connection, dict_row, RENEW_AND_READ, values)
     if row is None:
         raise LeaseLost(f"another worker has taken {lease.domain.authority}")
     return row
@@ -155,10 +148,9 @@ async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any
 
 async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) -> None:
     await learned.learn_of(connection, domain_id, batch.visits)
-    at = max(visit.at for visit in batch.visits)
     if await learned.learn_of_sources(connection, domain_id, batch.visits):
-        await post_reprice(connection, domain_id, at=at)
-    await post_signals(connection, domain_id, batch.signals, at=at)
+        await post_reprice(connection, domain_id, at=batch.at)
+    await post_signals(connection, domain_id, batch.signals, at=batch.at)
     if batch.mask is not None:
         await put_mask(connection, domain_id, batch.mask)
     if batch.soft_errors is not None:
@@ -173,18 +165,18 @@ async def _advance(
     """Move the domain's row on, and the ledger of all domains together last, since everybody waits for that."""
     if batch.hold is not None:
         await write_hold(connection, domain_id, batch.hold)
-    ledger = settled(ledger_from(state), batch.refund, received_bytes=batch.received_bytes)
+    received_bytes = sum(visit.received_bytes for visit in batch.visits)
+    ledger = settled(ledger_from(state), batch.refund, received_bytes=received_bytes)
     values = {
         "domain_id": domain_id,
-        "at": max(visit.at for visit in batch.visits),
+        "at": batch.at,
         "next_event": next_event,
         "good": any(visit.is_good for visit in batch.visits) and batch.hold is None,
     }
     values |= ledger_values(ledger) | {"costs": Jsonb(costs_to(_costs_after(costs_from(state["costs"]), batch.visits)))}
-    if batch.is_shared:
-        values |= await settle_shared_budget(connection, batch.refund, received_bytes=batch.received_bytes)
-    else:
-        values |= shared_values()
+    values |= await settle_shared_budget(
+        connection, batch.refund, is_shared=batch.is_shared, received_bytes=received_bytes
+    )
     await connection.execute(ADVANCE, values)
 
 
@@ -195,70 +187,23 @@ def _costs_after(costs: Costs, visits: Sequence[Visit]) -> Costs:
             requests = visit.requests
             if visit.head_outcome is not None:
                 kind, requests = RequestKind.HEAD, requests + (visit.head_outcome is not HeadOutcome.SPARED)
-            if _is_rendered(visit):
+            version = visit.snapshot.version if visit.snapshot is not None else visit.target.version
+            if version is not None and version.is_rendered:  # the page is kept as a browser shows it
                 kind, requests = RequestKind.RENDER, requests + visit.rendering.requests
             costs = learnt(costs, kind, requests=requests, received_bytes=visit.received_bytes)
     return costs
 
 
-def _is_rendered(visit: Visit) -> bool:
-    """Whether the look was at a page that is kept as a browser shows it."""
-    version = visit.snapshot.version if visit.snapshot is not None else visit.target.version
-    return version is not None and version.is_rendered
-
-
-async def _is_recorded(connection: Connection, domain_id: int, visit: Visit) -> bool:
-    cursor = await connection.execute(
-        "SELECT FROM visit WHERE domain_id = %s AND key = %s AND at = %s", (domain_id, visit.target.key, visit.at)
-    )
-    return await cursor.fetchone() is not None
-
-
-async def _write_visits(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    types = ["int8", "bytea", "timestamptz", "text", "int2", "text", "text", "text", "int2", "bool", "int2"]
-    types += [
-        "int4",
-        "int4",
-        "int4",
-        "int8",
-        "float8",
-        "timestamptz",
-        "float8",
-        "bool",
-        "text",
-        "float8",
-        "text",
-        "int4",
-        "int4",
-    ]
-    await copy(connection, VISITS, types, (_visit_row(domain_id, visit) for visit in visits))
-
-
 def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
-    return (
-        domain_id,
-        visit.target.key,
-        visit.at,
-        visit.answer,
-        visit.status,
-        clean(visit.reason),
-        visit.told.value,
-        visit.verdict.rung.value,
-        visit.verdict.distance_bits,
-        visit.conditional,
-        min(visit.requests + visit.requests_beside + visit.rendering.requests, 32_000),
-        visit.received_bytes,
-        visit.saved_bytes,
-        round(visit.elapsed.total_seconds() * 1000),
-        visit.target.cash if visit.recipients is not None else 0,
-        # Who is called because another page changed is no sample of what was expected.
-        None if visit.target.wanted is Wanted.BY_LEADER else visit.expected_change,
-        visit.due_at,
-        visit.target.terms.price,
-        visit.target.wanted is Wanted.BY_AUDIT,
-        parts_of(visit),
-        visit.amount,
-        visit.rendering.word,
-        visit.rendering.words,
-        visit.rendering.links,
-    )
+    """Return a row of VISIT_COLUMNS: what came, what it said, what it took, what rendering added, what was planned."""
+    target, verdict, rendering = visit.target, visit.verdict, visit.rendering
+    answer = (domain_id, target.key, visit.at, visit.answer, visit.status, clean(visit.reason))
+    change = (visit.told.value, verdict.rung.value, verdict.distance_bits, parts_of(visit), visit.amount)
+    requests = min(visit.requests + visit.requests_beside + rendering.requests, 32_000)
+    elapsed_ms = round(visit.elapsed.total_seconds() * 1000)
+    exchange = (visit.conditional, requests, visit.received_bytes, visit.saved_bytes, elapsed_ms)
+    cash = target.cash if visit.recipients is not None else 0
+    # Who is called because another page changed is no sample of what was expected.
+    expected = None if target.wanted is Wanted.BY_LEADER else visit.expected_change
+    plan = (cash, target.terms.price, target.wanted is Wanted.BY_AUDIT, expected, visit.due_at)
+    return *answer, *change, *exchange, rendering.word, rendering.words, rendering.links, *plan

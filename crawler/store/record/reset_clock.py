@@ -24,18 +24,15 @@ DUE_AGAIN = """
      WHERE f.domain_id = %(id)s AND p.domain_id = %(id)s AND p.key = f.key AND p.last_look_at > %(at)s
        AND f.due_at < '9999-01-01'
 """
-PAGES = """
+TIMES = ("last_look_at", "last_good_at", "last_change_at", "missing_since", "withheld_since")
+PAGES = f"""
     UPDATE page SET first_seen_at = least(first_seen_at, %(at)s),
-           last_look_at = CASE WHEN last_look_at > %(at)s THEN %(at)s ELSE last_look_at END,
-           last_good_at = CASE WHEN last_good_at > %(at)s THEN %(at)s ELSE last_good_at END,
-           last_change_at = CASE WHEN last_change_at > %(at)s THEN %(at)s ELSE last_change_at END,
-           missing_since = CASE WHEN missing_since > %(at)s THEN %(at)s ELSE missing_since END,
-           withheld_since = CASE WHEN withheld_since > %(at)s THEN %(at)s ELSE withheld_since END,
+           {", ".join(f"{name} = CASE WHEN {name} > %(at)s THEN %(at)s ELSE {name} END" for name in TIMES)},
            signalled_at = ARRAY(SELECT CASE WHEN told IS NOT NULL THEN least(told, %(at)s) END
                                   FROM unnest(signalled_at) WITH ORDINALITY s(told, n) ORDER BY n)
      WHERE domain_id = %(id)s
        AND greatest(first_seen_at, last_look_at, missing_since, withheld_since, %(at)s) > %(at)s
-"""
+"""  # noqa: S608  only our own columns are put in
 # Several visits of one page keep their order, a microsecond apart.
 VISITS = """
     WITH ahead AS (
@@ -54,13 +51,15 @@ STATE = """
            activity_at = '{}', activity_ahead = '{}'
      WHERE domain_id = %(id)s
 """
+OTHER_TIMES = (
+    *(("event", "at"), ("snapshot", "at"), ("domain_plan", "planned_at")),
+    *(("domain_source", "measured_at"), ("prior", "held_until"), ("url_list", "found_at")),
+)
 OTHERS = (
-    "UPDATE event SET at = %(at)s WHERE domain_id = %(id)s AND at > %(at)s",
-    "UPDATE snapshot SET at = %(at)s WHERE domain_id = %(id)s AND at > %(at)s",
-    "UPDATE domain_plan SET planned_at = %(at)s WHERE domain_id = %(id)s AND planned_at > %(at)s",
-    "UPDATE domain_source SET measured_at = %(at)s WHERE domain_id = %(id)s AND measured_at > %(at)s",
-    "UPDATE prior SET held_until = %(at)s WHERE domain_id = %(id)s AND held_until > %(at)s",
-    "UPDATE url_list SET found_at = %(at)s WHERE domain_id = %(id)s AND found_at > %(at)s",
+    *(
+        f"UPDATE {table} SET {name} = %(at)s WHERE domain_id = %(id)s AND {name} > %(at)s"  # noqa: S608  likewise
+        for table, name in OTHER_TIMES
+    ),
     """UPDATE robots SET fetched_at = %(at)s, due_at = %(at)s,
               good_at = CASE WHEN good_at > %(at)s THEN %(at)s ELSE good_at END
         WHERE domain_id = %(id)s AND fetched_at > %(at)s""",

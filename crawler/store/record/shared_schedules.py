@@ -1,11 +1,8 @@
 """Shared schedules of pages with one text: found by the plan, begun under a lease, tested and ended by records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
-
-from psycopg.rows import TupleRow
-from psycopg.types.json import Jsonb
 
 from crawler.core.change import Change
 from crawler.core.domain import Domain
@@ -19,9 +16,9 @@ from crawler.core.freshness import (
     sharers,
     stem_of,
 )
-from crawler.core.http import PageKey
 from crawler.core.visit import State, Visit
-from crawler.store.database import BY_KEY, Connection, Database
+from crawler.store.database import BY_KEY, Connection, Database, fetch_value
+from crawler.store.domain_inbox import post
 
 PAIRS_CHUNK = 1000  # of one row of the inbox
 MOST_PAIRS = 20_000  # of one plan; the next finds the rest
@@ -31,7 +28,7 @@ LAST_LOOKS = 3  # of who leads, before the one that found it changed:
 MOST_CHANGED = 2  # of these; from that on it calls at most looks, and nobody is spared one
 MOST_FAILURES = 3  # of who leads, in a row: it vouches for nobody any more
 
-IS_WAITING = "SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'share' LIMIT 1"
+IS_WAITING = "SELECT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'share')"
 # Equal main texts have equal fingerprints, which are at hand by number. Their looks are counted only then.
 TWINS = """
     WITH alike AS MATERIALIZED (
@@ -56,7 +53,6 @@ TWINS = """
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
      WHERE EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'price')
 """
-PROPOSE = "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, 'share', %s, %s)"
 # By what holds now, whatever held when the pair was found. A page that leads does not follow another. Where no price
 # decides, each page has a time of its own.
 BEGIN = """
@@ -135,19 +131,18 @@ async def propose(db: Database, domain: Domain, *, at: datetime) -> int:
     values = {"domain_id": domain.id, "least_bytes": LEAST_SHARED_BYTES, "enough": ENOUGH_LOOKS}
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
-        if await (await connection.execute(IS_WAITING, values)).fetchone() is not None:
+        if await fetch_value(connection, IS_WAITING, values):
             return 0
         rows = await (await connection.execute(TWINS, values, binary=True)).fetchall()
-        pairs = sharers(map(_twin, rows))[:MOST_PAIRS]
+        twins = (
+            Twin(key, main_digest, importance, leads, stem=stem_of(url), is_settled=is_settled)
+            for key, main_digest, importance, leads, url, is_settled in rows
+        )
+        pairs = sharers(twins)[:MOST_PAIRS]
         for start in range(0, len(pairs), PAIRS_CHUNK):
             chunk = [[each.leader.hex(), each.key.hex(), each.is_copy] for each in pairs[start : start + PAIRS_CHUNK]]
-            await connection.execute(PROPOSE, (domain.id, Jsonb({"pairs": chunk}), at))
+            await post(connection, domain.id, "share", {"pairs": chunk}, at=at)
         return len(pairs)
-
-
-def _twin(row: TupleRow) -> Twin:
-    key, main_digest, importance, leads, url, is_settled = row
-    return Twin(key, main_digest, importance, leads, stem=stem_of(url), is_settled=is_settled)
 
 
 async def begin(
@@ -171,14 +166,6 @@ async def begin(
         await connection.execute(REST_COPIES, rest)
 
 
-def pairs_in(payload: Mapping[str, Any]) -> list[SharedPair]:
-    """Return the pairs that an inbox row holds; one of an earlier version says of none that it is a copy."""
-    return [
-        SharedPair(PageKey(bytes.fromhex(leader)), PageKey(bytes.fromhex(key)), is_copy=bool(more and more[0]))
-        for leader, key, *more in payload["pairs"]
-    ]
-
-
 async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
     """Apply a batch to shared schedules: a tested follower rests or leaves, a leader that changed calls its followers.
 
@@ -186,7 +173,10 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
     """
     good = {visit.target.key: visit for visit in visits if visit.is_good}
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(good), "failures": MOST_FAILURES}
-    await _follow_canonicals(connection, domain_id, list(good.values()))
+    canonical = [SharedPair(each.canonical, key, is_copy=True) for key, each in good.items() if each.canonical]
+    copies = {pair.key for pair in canonical}
+    if pairs := [pair for pair in canonical if pair.leader not in copies]:
+        await begin(connection, domain_id, pairs)
     riding = await (await connection.execute(RIDING, values, binary=True)).fetchall()
     if riding:
         tested = [(good[key], is_copy) for key, is_copy in riding]
@@ -213,14 +203,6 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
         }
         await connection.execute(CALL, values, binary=True)
         await connection.execute(LEAVE, values, binary=True)
-
-
-async def _follow_canonicals(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    """Let pages follow the canonical pages that they name, where the texts are the same."""
-    pairs = [SharedPair(visit.canonical, visit.target.key, is_copy=True) for visit in visits if visit.canonical]
-    copies = {pair.key for pair in pairs}
-    if pairs := [pair for pair in pairs if pair.leader not in copies]:
-        await begin(connection, domain_id, pairs)
 
 
 def _rest_of(visit: Visit, *, is_copy: bool) -> datetime:

@@ -9,6 +9,7 @@ from crawler.core.page_rules import PageRule
 from crawler.core.visit import NEVER
 from crawler.store import claim, domains
 from crawler.store.database import Database
+from crawler.store.domain_inbox import post_reprice
 from crawler.store.hand_out import reprice
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
@@ -31,7 +32,7 @@ async def priced(db: Database, domain: Domain, price: float) -> None:
             (domain.id, START),
         )
         await connection.execute("UPDATE domain_plan SET price_request = %s", (price,))
-        await domains.post_reprice(connection, domain.id, at=START)
+        await post_reprice(connection, domain.id, at=START)
 
 
 async def all_slices(db: Database, lease: Lease, *, most: int = 10_000) -> int:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from crawler.core.change import NO_MASK, NoiseMask, learn_variants
 from crawler.core.domain import Domain
 from crawler.store.database import Database
-from crawler.store.learned import mask_of, put_mask
-from crawler.store.learned.mask import FORM, MOST_BYTES, pack_mask, unpack_mask
+from crawler.store.learned.memories import MASK, mask_of, pack_mask, put_mask
 from tests.core import pages
 
 texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)
@@ -33,7 +32,7 @@ def taught(looks: list[list[str]]) -> NoiseMask:
 def test_a_mask_that_was_packed_is_the_same_mask_in_the_same_order(looks: list[list[str]]) -> None:
     mask = taught(looks)
 
-    found = unpack_mask(pack_mask(mask))
+    found = MASK.unpack(pack_mask(mask))
 
     assert found == mask
     assert pack_mask(found) == pack_mask(mask)
@@ -52,21 +51,21 @@ def test_of_a_mask_that_takes_too_much_room_the_oldest_texts_are_left_out() -> N
     packed = pack_mask(domain.mask, most_bytes=whole - 1)
 
     assert len(zstandard.ZstdDecompressor().decompress(packed)) < whole
-    kept, every = (list(known.volatile.patterns.values()) for known in (unpack_mask(packed), domain.mask))
+    kept, every = (list(known.volatile.patterns.values()) for known in (MASK.unpack(packed), domain.mask))
     assert kept
     assert [pattern for same in kept for pattern in same] == [p for same in every for p in same][-sum(map(len, kept)) :]
 
 
 def test_a_mask_that_was_stored_without_a_bound_is_learnt_anew() -> None:
-    long = json.dumps({"form": FORM, "patterns": "x" * MOST_BYTES}).encode()
+    long = json.dumps({"form": MASK.number, "patterns": "x" * MASK.most_bytes}).encode()
 
-    assert unpack_mask(zstandard.ZstdCompressor().compress(long)) == NO_MASK
+    assert MASK.unpack(zstandard.ZstdCompressor().compress(long)) == NO_MASK
 
 
 def test_a_mask_of_another_form_is_learnt_anew() -> None:
-    later = zstandard.ZstdCompressor().compress(json.dumps({"form": FORM + 1, "patterns": "otherwise"}).encode())
+    later = zstandard.ZstdCompressor().compress(json.dumps({"form": MASK.number + 1, "patterns": "otherwise"}).encode())
 
-    assert unpack_mask(later) == NO_MASK
+    assert MASK.unpack(later) == NO_MASK
 
 
 async def test_a_domains_mask_is_kept_and_another_takes_its_place(db: Database, domain: Domain) -> None:

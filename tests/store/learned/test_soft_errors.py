@@ -5,14 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import zstandard
 
+from crawler.core.http import PageKey
+from crawler.core.rendering import RenderMemory, TemplateRenders
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.core.soft_errors.recognise import ENOUGH_PAGES, MOST_SHARED_TEXTS
-from crawler.store.learned.soft_errors import (
-    FORM,
-    MOST_BYTES,
-    pack_soft_errors,
-    unpack_soft_errors,
-)
+from crawler.store.learned.memories import RENDERS, SOFT_ERRORS
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
@@ -28,10 +25,21 @@ def test_as_much_as_is_ever_known_comes_back_as_it_was() -> None:
         wait=timedelta(days=1),
     )
 
-    assert unpack_soft_errors(pack_soft_errors(known)) == known
+    assert SOFT_ERRORS.unpack(SOFT_ERRORS.pack(known)) == known
 
 
 def test_more_than_that_is_learnt_anew() -> None:
-    long = json.dumps({"form": FORM, "sightings": "x" * MOST_BYTES}).encode()
+    long = json.dumps({"form": SOFT_ERRORS.number, "sightings": "x" * SOFT_ERRORS.most_bytes}).encode()
 
-    assert unpack_soft_errors(zstandard.ZstdCompressor().compress(long)) == NO_SOFT_ERRORS
+    assert SOFT_ERRORS.unpack(zstandard.ZstdCompressor().compress(long)) == NO_SOFT_ERRORS
+
+
+def test_what_renders_brought_comes_back_as_it_was() -> None:
+    known = RenderMemory(
+        templates={"/a/*": TemplateRenders(tests=2, weight=1.5)},
+        additions={1 << 40: 3},
+        raw={PageKey(b"\x00" * 16): "/a/*"},
+        pages=3,
+    )
+
+    assert RENDERS.unpack(RENDERS.pack(known)) == known

@@ -14,7 +14,7 @@ from crawler.core.visit import NEVER, State, Target, Visit
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
-from crawler.store.domains import pages_by_pattern
+from crawler.store.domain_rows import pages_by_pattern
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, economy_total, html, key, look, states, status, take, targets, url

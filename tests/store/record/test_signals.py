@@ -13,7 +13,7 @@ from crawler.core.http import Authority, Url
 from crawler.errors import BadInput
 from crawler.store import domains, record, report
 from crawler.store.database import Database
-from crawler.store.domains.signals import MOST_WAITING_SIGNALS
+from crawler.store.domains import MOST_WAITING_SIGNALS
 from crawler.store.hand_out import reprice
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, crawl, html, key, look, take, targets, url

@@ -1,20 +1,46 @@
-"""Subscriptions as their users make them, and how each is doing."""
+"""Subscriptions as their users make them, how each is doing, and which process delivers to it.
 
-from collections.abc import Collection
+Who delivers holds the subscription's lock meanwhile, which ends with the connection, however the process ends.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from psycopg.rows import dict_row
+import psycopg
+from psycopg.rows import class_row, dict_row
 
 from crawler.core.alert import Condition, ConditionKind, DeliveryTimes, parse_digest, parse_quiet
 from crawler.core.http import Authority
+from crawler.errors import StoreUnavailable
 from crawler.store.columns import clean
-from crawler.store.database import Connection, Database
+from crawler.store.database import Connection, Database, fetch_all, fetch_value, one_line
 from crawler.store.report import EventKind
 
 MOST_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
 
+DELIVERY_LOCK = 0x6E6F7465  # "note": the first half of the name of a subscription's lock
+STATES = """
+    SELECT subscription, target, domain, paused_at IS NOT NULL AS is_paused, quiet, zone, waiting, waiting_since,
+           unread_since, failures, failing_since, next_try_at, reason, dead
+      FROM report_subscription
+     WHERE %(id)s::bigint IS NULL OR subscription = %(id)s
+     ORDER BY subscription
+"""
+BEFORE = """
+    SELECT e.domain_id, p.change, p.version
+      FROM feed f
+      JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
+      LEFT JOIN LATERAL (SELECT o.change, o.version FROM event o
+                          WHERE o.domain_id = e.domain_id AND o.key = e.key AND o.number < e.number
+                            AND o.change IN ('first', 'changed', 'moved', 'gone', 'back')
+                          ORDER BY o.number DESC LIMIT 1) p ON true
+     WHERE f.position = %(position)s
+"""
+AWAY = frozenset({EventKind.GONE, EventKind.MOVED})
 SELECT = """
     SELECT s.*, d.authority AS domain,
            (SELECT count(*) FROM notice n LEFT JOIN message m ON m.id = n.message_id
@@ -23,28 +49,25 @@ SELECT = """
       FROM subscription s LEFT JOIN domain d ON d.id = s.domain_id
 """
 
+IS_WELL = "failures = 0, failing_since = NULL, resume_at = NULL, last_error = ''"
 PAUSE = """
     UPDATE subscription SET paused_at = %(at)s, pause_position = (SELECT coalesce(max(position), 0) FROM feed)
      WHERE id = %(id)s AND paused_at IS NULL
 """
-RESUME = """
+RESUME = f"""
     UPDATE subscription
-       SET paused_at = NULL, pause_position = NULL,
-           failures = 0, failing_since = NULL, resume_at = NULL, last_error = '',
+       SET paused_at = NULL, pause_position = NULL, {IS_WELL},
            position = CASE WHEN %(missed)s THEN position
                            ELSE greatest(position, (SELECT coalesce(max(position), 0) FROM feed)) END
      WHERE id = %(id)s AND paused_at IS NOT NULL AND (%(missed)s OR position >= pause_position)
-"""
+"""  # noqa: S608  our own columns
 # The time for which it was paused counts as no time in which its receiver took nothing.
 AS_NEW = """
     UPDATE message SET made_at = %(at)s, next_try_at = %(at)s, tries = 0
      WHERE subscription_id = %(id)s AND state = 'waiting'
 """
 
-MENDED = """
-    UPDATE subscription SET failures = 0, failing_since = NULL, resume_at = NULL, last_error = ''
-     WHERE id = ANY(%(ids)s)
-"""
+MENDED = f"UPDATE subscription SET {IS_WELL} WHERE id = ANY(%(ids)s)"  # noqa: S608  our own columns
 TRY_NOW = """
     UPDATE message SET next_try_at = %(at)s
      WHERE subscription_id = ANY(%(ids)s) AND state = 'waiting' AND next_try_at > %(at)s
@@ -135,9 +158,8 @@ async def add(db: Database, wish: SubscriptionWish, *, at: datetime) -> Subscrip
         "at": at,
     }
     async with db.transaction() as connection:
-        row = await (await connection.execute(INSERT.encode(), values)).fetchone()
-        assert row is not None
-        (made,) = await _found(connection, f"{SELECT} WHERE s.id = %(id)s", {"id": row[0]})
+        number = await fetch_value(connection, INSERT, values)
+        (made,) = await _found(connection, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
     return made
 
 
@@ -194,9 +216,7 @@ async def remove(db: Database, number: int) -> bool:
 
 
 async def _found(connection: Connection, statement: str, values: dict[str, Any]) -> list[Subscription]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return [_subscription(row) for row in await cursor.fetchall()]
+    return [_subscription(row) for row in await fetch_all(connection, dict_row, statement, values)]
 
 
 def _subscription(row: dict[str, Any]) -> Subscription:
@@ -214,3 +234,98 @@ def _subscription(row: dict[str, Any]) -> Subscription:
         domain=Authority(row["domain"]) if row["domain"] is not None else None,
         **{name: row[name] for name in STANDING_COLUMNS},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionState:
+    """How a subscription is doing: a row of report_subscription, which says what its columns mean."""
+
+    subscription: int
+    target: str
+    domain: str | None
+    is_paused: bool
+    quiet: str
+    zone: str
+    waiting: int
+    waiting_since: datetime | None
+    unread_since: datetime | None
+    failures: int
+    failing_since: datetime | None
+    next_try_at: datetime | None
+    reason: str
+    dead: int
+
+    def untold_since(self, *, at: datetime) -> datetime | None:
+        """When the oldest change came up that should have been told by an instant; None where there is none.
+
+        Nobody need be told of any while it is paused, nor in quiet hours.
+        """
+        if self.is_paused or (self.quiet and DeliveryTimes(self.zone, quiet=parse_quiet(self.quiet)).is_quiet(at)):
+            return None
+        since = [each for each in (self.waiting_since, self.unread_since) if each is not None and each <= at]
+        return min(since, default=None)
+
+    def waits_until(self, *, at: datetime) -> datetime | None:
+        """When what was not taken is tried again; None where nothing is to be waited for."""
+        is_later = self.waiting and self.next_try_at is not None and self.next_try_at > at
+        return self.next_try_at if is_later else None
+
+
+async def states(db: Database, number: int | None = None) -> list[SubscriptionState]:
+    """How all subscriptions are doing, or the one of that number, in the order in which they were made."""
+    async with db.transaction() as connection:
+        return await fetch_all(connection, class_row(SubscriptionState), STATES, {"id": number})
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A page before a change. version: the one that it said then, as far as is known; None where it was not there."""
+
+    domain_id: int
+    version: int | None
+
+
+async def standing_before(db: Database, position: int) -> Standing:
+    """What the page was of which a change stands at that position of the feed."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(BEFORE, {"position": position})).fetchone()
+    assert row is not None, f"no change stands at {position}"
+    domain_id, change, version = row
+    is_there = change is not None and EventKind(change) not in AWAY
+    return Standing(domain_id=domain_id, version=version if is_there else None)
+
+
+class DeliveryLocks:
+    """Locks of subscriptions, held by one connection: they end with it, so that no kill leaves one behind."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._asking = asyncio.Lock()  # a connection answers one question at a time
+
+    async def take(self, number: int) -> bool:
+        """Whether a subscription is ours to deliver to from now on."""
+        return await self._ask("SELECT pg_try_advisory_lock(%s, %s)", number)
+
+    async def give_back(self, number: int) -> None:
+        """Let others deliver to a subscription."""
+        await self._ask("SELECT pg_advisory_unlock(%s, %s)", number)
+
+    async def _ask(self, question: str, number: int) -> bool:
+        try:
+            async with self._asking:
+                return bool(await fetch_value(self._connection, question, (DELIVERY_LOCK, number)))
+        except psycopg.OperationalError as error:
+            raise StoreUnavailable(f"the database does not answer: {one_line(error)}") from error
+
+
+@asynccontextmanager
+async def delivery_locks(db: Database) -> AsyncIterator[DeliveryLocks]:
+    """Locks for as long as the block runs. It has one connection of the pool for itself."""
+    async with db.pool.connection() as connection:
+        await connection.set_autocommit(True)  # a transaction that stays open keeps Postgres from tidying up
+        try:
+            yield DeliveryLocks(connection)
+        finally:
+            if not connection.closed:
+                await connection.execute("SELECT pg_advisory_unlock_all()")
+                await connection.set_autocommit(False)

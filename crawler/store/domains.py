@@ -3,42 +3,38 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain, DomainStatus, RobotsCopy
-from crawler.core.domain_settings import SETTINGS, DomainSettings, reads_alike, value_of, weighs_alike, with_values
-from crawler.core.freshness import ELSEWHERE, site_kind
+from crawler.core.domain_settings import DomainSettings, reads_alike, weighs_alike
+from crawler.core.freshness import ALL_KINDS, ELSEWHERE, PRIOR, Belief, ChangeSignal, KindPrior, site_kind
 from crawler.core.http import Authority, Url
 from crawler.core.opic import COINS, Pool
-from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput
-from crawler.store.database import Connection, Database
-from crawler.store.domains.kind_priors import kind_prior
-from crawler.store.domains.rules import RULES_COLUMN, replace_rules, rules_from, seconds, span
+from crawler.store.columns import placeholders, unnest
+from crawler.store.database import Connection, Database, fetch_all, fetch_value
+from crawler.store.domain_inbox import post, post_reprice, post_signals
+from crawler.store.domain_rows import (
+    COLUMNS,
+    WRITTEN,
+    domain_from,
+    domain_numbered,
+    find_domains,
+    put_robots,
+    replace_rules,
+    setting_values,
+)
 
-WRITTEN = [setting.column for setting in SETTINGS]
-COLUMNS = f"""
-    d.id, d.authority, d.scheme, d.state, d.registered_at, {", ".join(f"d.{column}" for column in WRITTEN)},
-    ARRAY(SELECT a.authority FROM domain_alias a WHERE a.domain_id = d.id) AS aliases,
-    {RULES_COLUMN},
-    (SELECT s.addresses FROM domain_state s WHERE s.domain_id = d.id) AS addresses
-"""  # noqa: S608  only our own columns are put in
 INSERT = f"""
     INSERT INTO domain (authority, scheme, registered_at, {", ".join(WRITTEN)})
-    VALUES (%(authority)s, %(scheme)s, %(at)s, {", ".join(f"%({column})s" for column in WRITTEN)})
+    VALUES (%(authority)s, %(scheme)s, %(at)s, {placeholders(WRITTEN)})
     RETURNING id
 """  # noqa: S608  likewise
-# A row that no pass has begun serves for this, too; behind one that is under way another full pass is needed.
-REPRICE = """
-    WITH waiting AS (
-        UPDATE inbox SET arrived_at = %(at)s
-         WHERE domain_id = %(domain_id)s AND kind = 'reprice' AND NOT payload ? 'after' RETURNING id)
-    INSERT INTO inbox (domain_id, kind, payload, arrived_at)
-    SELECT %(domain_id)s, 'reprice', '{}', %(at)s WHERE NOT EXISTS (SELECT FROM waiting)
-"""
+INSERT_POOLS = "INSERT INTO pool (domain_id, pool) SELECT %s, unnest(%s::smallint[])"
+INSERT_PRIOR = "INSERT INTO prior (domain_id, no, template, a, b) VALUES (%s, 0, %s, %s, %s)"
+INSERT_ALIASES = "INSERT INTO domain_alias (authority, domain_id) SELECT unnest(%s::text[]), %s"
 UPDATE = f"""
     UPDATE domain SET {", ".join(f"{column} = %({column})s" for column in WRITTEN)}
      WHERE id = %(id)s
@@ -62,18 +58,31 @@ STANDING = """
 """
 MAX_REQUESTED = 100_000
 CLOCK_SKEW = timedelta(minutes=1)  # by which the clocks of machines may differ
-WITH_WAITING_PAGES = f"""
-    SELECT {COLUMNS}
+IS_NAMED = """
+    d.authority = ANY(%(names)s)
+    OR d.id IN (SELECT a.domain_id FROM domain_alias a WHERE a.authority = ANY(%(names)s)) ORDER BY d.id LIMIT 1
+"""
+HAS_WAITING_PAGES = """
+    (%(only)s::bigint[] IS NULL OR d.id = ANY(%(only)s))
+    AND (EXISTS (SELECT FROM inbox i WHERE i.domain_id = d.id)
+         OR EXISTS (SELECT FROM domain_state s WHERE s.domain_id = d.id AND s.last_visit_at > %(at)s + %(skew)s)
+         OR EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.wanted IN (1, 4))
+         OR NOT %(requested)s AND (
+            EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new' AND f.due_at <= %(at)s)
+            OR EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state = 'new'
+                          AND coalesce(f.due_at, %(at)s) <= %(at)s)))
+    ORDER BY d.authority LIMIT %(most)s
+"""
+LISTED = f"""
+    SELECT {COLUMNS}, s.wake_at, s.resume_at, s.last_visit_at, coalesce(l.importance, d.weight) AS importance,
+           CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder,
+           n.pages_new AS new, n.pages_known AS known, n.pages_gone AS gone, n.dead_links,
+           n.pages_moved AS moved, n.pages_refused AS refused, n.pages_withheld AS withheld
       FROM domain d
-     WHERE (%(only)s::bigint[] IS NULL OR d.id = ANY(%(only)s))
-       AND (EXISTS (SELECT FROM inbox i WHERE i.domain_id = d.id)
-            OR EXISTS (SELECT FROM domain_state s WHERE s.domain_id = d.id AND s.last_visit_at > %(at)s + %(skew)s)
-            OR EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.wanted IN (1, 4))
-            OR NOT %(requested)s AND (
-               EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new' AND f.due_at <= %(at)s)
-               OR EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state = 'new'
-                             AND coalesce(f.due_at, %(at)s) <= %(at)s)))
-     ORDER BY d.authority LIMIT %(most)s
+      JOIN domain_state s ON s.domain_id = d.id
+      LEFT JOIN domain_plan l ON l.domain_id = d.id
+      JOIN domain_counts n ON n.domain_id = d.id
+     ORDER BY d.authority
 """  # noqa: S608  only our own columns are put in
 # Hours, budgets and limits of today may let the domain be crawled sooner than those of its last release.
 WAKE = """
@@ -89,6 +98,24 @@ OWNED = (
     *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit", "visit_pack"),
     *("page_fingerprint", "fingerprint_band", "announced"),
 )
+WAITING_SIGNALS = """
+    SELECT coalesce(sum(jsonb_array_length(payload->'signals')), 0)::bigint
+      FROM inbox WHERE domain_id = %s AND kind = 'signal'
+"""
+MOST_WAITING_SIGNALS = 100_000  # of one domain
+
+# The kind's own row before that of all; a kind of which no domain was looked at again knows no more than all.
+KNOWN_PRIOR = """
+    SELECT kind, a, b, pages, domains FROM kind_prior
+     WHERE kind IN (%(kind)s, %(all)s) AND domains > 0 ORDER BY kind = %(all)s LIMIT 1
+"""
+WRITE_PRIORS = f"""
+    INSERT INTO kind_prior (kind, a, b, pages, domains, planned_at)
+    SELECT x.*, %(at)s FROM {unnest("kind text, a float8, b float8, pages bigint, domains int")}
+    ON CONFLICT (kind) DO UPDATE
+       SET a = excluded.a, b = excluded.b, pages = excluded.pages, domains = excluded.domains,
+           planned_at = excluded.planned_at
+"""  # noqa: S608  only our own columns are put in
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,35 +159,24 @@ async def register(
     _refuse(domain_settings.refusals)
     async with db.transaction() as connection:
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # names are free or taken, no race
-        taken = await _one_by_name(connection, [authority, *aliases])
-        if taken is not None:
+        for taken in await find_domains(connection, IS_NAMED, {"names": [authority, *aliases]}):
             raise registered_already(taken)
-        values = _values(domain_settings) | {"authority": authority, "scheme": scheme, "at": at}
-        row = await (await connection.execute(INSERT, values)).fetchone()
-        assert row is not None
-        domain_id = row[0]
+        values = setting_values(domain_settings) | {"authority": authority, "scheme": scheme, "at": at}
+        domain_id = await fetch_value(connection, INSERT, values)
         await connection.execute(
             """INSERT INTO domain_state (domain_id, coins, dormant, wake_at, addresses, next_request_at, window_passes)
                VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s, %s)""",
             (domain_id, COINS, COINS, at, sorted(addresses), delay or None, domain_settings.window_passes),
         )
         begins = (await kind_prior(connection, site_kind(authority))).prior
-        async with connection.cursor() as cursor:
-            await cursor.executemany(
-                "INSERT INTO pool (domain_id, pool) VALUES (%s, %s)", [(domain_id, p) for p in Pool]
-            )
-            await cursor.execute(
-                "INSERT INTO prior (domain_id, no, template, a, b) VALUES (%s, 0, %s, %s, %s)",
-                (domain_id, ELSEWHERE, begins.a, begins.b),
-            )
-            await cursor.executemany(
-                "INSERT INTO domain_alias (authority, domain_id) VALUES (%s, %s)",
-                [(alias, domain_id) for alias in aliases if alias != authority],
-            )
+        others = [alias for alias in aliases if alias != authority]
+        await connection.execute(INSERT_POOLS, (domain_id, [pool.value for pool in Pool]))
+        await connection.execute(INSERT_PRIOR, (domain_id, ELSEWHERE, begins.a, begins.b))
+        await connection.execute(INSERT_ALIASES, (others, domain_id))
         await replace_rules(connection, domain_id, domain_settings.rules)
         root = f"{scheme}://{authority}/"
-        await _post(connection, domain_id, "seed", {"urls": list(dict.fromkeys([root, *domain_settings.seeds]))}, at=at)
-        domain = await _one_by_id(connection, domain_id)
+        await post(connection, domain_id, "seed", {"urls": list(dict.fromkeys([root, *domain_settings.seeds]))}, at=at)
+        domain = await domain_numbered(connection, domain_id)
         assert domain is not None
         return domain
 
@@ -168,11 +184,7 @@ async def register(
 async def keep_robots(db: Database, domain: Domain, copy: RobotsCopy) -> None:
     """Keep a robots.txt that was read outside any lease, unless there is one already."""
     async with db.transaction() as connection:
-        await connection.execute(
-            """INSERT INTO robots (domain_id, body, outcome, fetched_at, good_at, due_at)
-               VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (domain_id) DO NOTHING""",
-            (domain.id, copy.body, copy.outcome, copy.fetched_at, copy.good_at, copy.due_at),
-        )
+        await put_robots(connection, domain, copy, replaces=False)
 
 
 def _refuse(refusals: Collection[str]) -> None:
@@ -199,7 +211,8 @@ def registered_already(domain: Domain) -> BadInput:
 async def find(db: Database, authority: Authority) -> Domain | None:
     """The domain of that name, or of which it is another name."""
     async with db.transaction() as connection:
-        return await _one_by_name(connection, [authority])
+        found = await find_domains(connection, IS_NAMED, {"names": [authority]})
+    return found[0] if found else None
 
 
 async def names(db: Database) -> list[Authority]:
@@ -213,31 +226,16 @@ async def names(db: Database) -> list[Authority]:
 
 async def named_after(db: Database, name: str, *, most: int) -> list[Domain]:
     """Domains by name, those that follow `name`, without what they hold."""
-    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        statement = f"SELECT {COLUMNS} FROM domain d WHERE d.authority > %s ORDER BY d.authority LIMIT %s"  # noqa: S608
-        await cursor.execute(statement.encode(), (name, most))
-        return [domain_from(row) for row in await cursor.fetchall()]
+    async with db.transaction() as connection:
+        return await find_domains(connection, "d.authority > %s ORDER BY d.authority LIMIT %s", (name, most))
 
 
 async def every(db: Database) -> list[Listed]:
     """All domains by name, with counts of their pages."""
-    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(
-            f"""
-            SELECT {COLUMNS}, s.wake_at, s.resume_at, s.last_visit_at, coalesce(l.importance, d.weight) AS importance,
-                   CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder,
-                   n.pages_new AS new, n.pages_known AS known, n.pages_gone AS gone, n.dead_links,
-                   n.pages_moved AS moved, n.pages_refused AS refused, n.pages_withheld AS withheld
-              FROM domain d
-              JOIN domain_state s ON s.domain_id = d.id
-              LEFT JOIN domain_plan l ON l.domain_id = d.id
-              JOIN domain_counts n ON n.domain_id = d.id
-             ORDER BY d.authority"""  # noqa: S608  only our own column list is put in
-        )
-        names = [each.name for each in fields(Listed) if each.name != "domain"]
-        return [
-            Listed(domain=domain_from(row), **{name: row[name] for name in names}) for row in await cursor.fetchall()
-        ]
+    async with db.transaction() as connection:
+        rows = await fetch_all(connection, dict_row, LISTED)
+    names = [each.name for each in fields(Listed) if each.name != "domain"]
+    return [Listed(domain=domain_from(row), **{name: row[name] for name in names}) for row in rows]
 
 
 async def change(db: Database, domain: Domain, domain_settings: DomainSettings, *, at: datetime) -> Domain:
@@ -249,27 +247,25 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
     """
     _refuse(set(domain_settings.refusals) - set(domain.settings.refusals))
     async with db.transaction() as connection:
-        if (
-            domain.settings.rules != domain_settings.rules
-        ):  # first: whoever holds several rows of a domain begins with the hot one
+        if domain.settings.rules != domain_settings.rules:
+            # First: whoever holds several rows of a domain begins with the hot one.
             await replace_rules(connection, domain.id, domain_settings.rules)
         await connection.execute(WAKE, (at, domain.id))  # first, likewise
-        await connection.execute(UPDATE, _values(domain_settings) | {"id": domain.id})
+        await connection.execute(UPDATE, setting_values(domain_settings) | {"id": domain.id})
         new_seeds = [seed for seed in domain_settings.seeds if seed not in domain.settings.seeds]
         if new_seeds:
-            await _post(connection, domain.id, "seed", {"urls": new_seeds}, at=at)
+            await post(connection, domain.id, "seed", {"urls": new_seeds}, at=at)
         before = domain.settings
         if not reads_alike(before, domain_settings):
-            await _post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
+            await post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
         if before.ordering != domain_settings.ordering:
             keeps_places = before.ordering.order is domain_settings.ordering.order
-            await _post(connection, domain.id, "reorder", {"keeps_places": keeps_places}, at=at)
+            await post(connection, domain.id, "reorder", {"keeps_places": keeps_places}, at=at)
         if before.window_passes != domain_settings.window_passes:
-            await _post(connection, domain.id, "window", {"passes": domain_settings.window_passes}, at=at)
+            await post(connection, domain.id, "window", {"passes": domain_settings.window_passes}, at=at)
         limits = {(each.budget_per_day, each.bytes_per_day) for each in (before, domain_settings)}
-        if len(limits) > 1 or not weighs_alike(
-            before, domain_settings
-        ):  # the row wakes the domain after a release, too
+        # The row wakes the domain after a release, too.
+        if len(limits) > 1 or not weighs_alike(before, domain_settings):
             await post_reprice(connection, domain.id, at=at)
         return replace(domain, settings=domain_settings)
 
@@ -298,7 +294,7 @@ async def remove(db: Database, domain: Domain) -> None:
 async def seed(db: Database, domain: Domain, urls: Sequence[Url], *, at: datetime, before_root: bool = False) -> None:
     """Leave URLs for the holder to admit. before_root: they come before a root that was only named by registering."""
     async with db.transaction() as connection:
-        await _post(connection, domain.id, "seed", {"urls": list(urls), "before_root": before_root}, at=at)
+        await post(connection, domain.id, "seed", {"urls": list(urls), "before_root": before_root}, at=at)
 
 
 async def refresh(db: Database, domain: Domain, *, prefix: Url, at: datetime) -> None:
@@ -319,11 +315,11 @@ async def refresh(db: Database, domain: Domain, *, prefix: Url, at: datetime) ->
 async def status_of(db: Database, domain: Domain, *, at: datetime) -> DomainStatus:
     """Why the domain can or cannot be claimed now. Raises BadInput if it was removed meanwhile."""
     async with db.transaction() as connection:
-        cursor = await connection.execute(STANDING, {"domain_id": domain.id, "at": at, "most_requested": MAX_REQUESTED})
-        row = await cursor.fetchone()
-        if row is None:
-            raise BadInput(f"{domain.authority} is not registered any more")
-        return DomainStatus(*row)
+        values = {"domain_id": domain.id, "at": at, "most_requested": MAX_REQUESTED}
+        row = await (await connection.execute(STANDING, values)).fetchone()
+    if row is None:
+        raise BadInput(f"{domain.authority} is not registered any more")
+    return DomainStatus(*row)
 
 
 async def with_waiting_pages(
@@ -335,9 +331,8 @@ async def with_waiting_pages(
     """
     ids = None if only is None else [domain.id for domain in only]
     values = {"at": at, "only": ids, "requested": requested, "most": max_count, "skew": CLOCK_SKEW}
-    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(WITH_WAITING_PAGES, values)
-        return [domain_from(row) for row in await cursor.fetchall()]
+    async with db.transaction() as connection:
+        return await find_domains(connection, HAS_WAITING_PAGES, values)
 
 
 async def wake(db: Database, wanted: Collection[Domain], *, at: datetime) -> None:
@@ -377,76 +372,37 @@ async def expire_leases(db: Database, *, holder_prefix: str) -> int:
         return len(freed)
 
 
-def domain_from(row: dict[str, Any]) -> Domain:
-    """A row with COLUMNS as a Domain."""
-    return Domain(
-        id=row["id"],
-        authority=Authority(row["authority"]),
-        scheme=row["scheme"],
-        aliases=frozenset(map(Authority, row["aliases"])),
-        paused=row["state"] == "paused",
-        registered_at=row["registered_at"],
-        settings=with_values(
-            DomainSettings(rules=rules_from(row["rules"])),
-            {setting.name: _from_column(setting, row[setting.column]) for setting in SETTINGS},
-        ),
-        addresses=tuple(row["addresses"] or ()),
-    )
+async def signal(db: Database, domain: Domain, signals: Sequence[ChangeSignal], *, at: datetime) -> None:
+    """Leave change signals for the holder to weigh. Raises BadInput where too many wait already."""
+    async with db.transaction() as connection:
+        waiting = await fetch_value(connection, WAITING_SIGNALS, (domain.id,))
+        if waiting + len(signals) > MOST_WAITING_SIGNALS:
+            raise BadInput(f"{waiting:,} signals wait for {domain.authority} already: recrawl crawl {domain.authority}")
+        await post_signals(connection, domain.id, signals, at=at)
 
 
-def _values(domain_settings: DomainSettings) -> dict[str, Any]:
-    return {setting.column: _to_column(setting, value_of(domain_settings, setting)) for setting in SETTINGS}
+async def kind_prior(connection: Connection, kind: str) -> KindPrior:
+    """What a page of a new domain of this kind is expected to do: as its kind, or as all do, or PRIOR.
+
+    The kind that is given says which; PRIOR, of which no domain told, has that of ALL_KINDS and no domains.
+    """
+    cursor = await connection.execute(KNOWN_PRIOR, {"kind": kind, "all": ALL_KINDS})
+    row = await cursor.fetchone()
+    if row is None:
+        return KindPrior(ALL_KINDS, PRIOR, pages=0, domains=0)
+    found, a, b, pages, domains = row
+    return KindPrior(found, Belief(a, b), pages=pages, domains=domains)
 
 
-def _from_column(setting: Setting, stored: Any) -> Any:
-    match setting.kind:
-        case Kind.DELAY | Kind.SPAN:
-            return span(stored)
-        case Kind.TEXTS:
-            return tuple(stored)
-        case _:
-            return stored
-
-
-def _to_column(setting: Setting, value: Any) -> Any:
-    match setting.kind:
-        case Kind.DELAY | Kind.SPAN:
-            return seconds(value)
-        case Kind.TEXTS:
-            return list(value)
-        case Kind.TEXT:
-            return str(value)
-        case _:
-            return value
-
-
-async def _post(connection: Connection, domain_id: int, kind: str, payload: dict[str, Any], *, at: datetime) -> None:
-    await connection.execute(
-        "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, %s, %s, %s)",
-        (domain_id, kind, Jsonb(payload), at),
-    )
-
-
-async def post_reprice(connection: Connection, domain_id: int, *, at: datetime) -> None:
-    """Let all pages of a domain be scored again: by another price, other settings or other evidence."""
-    await connection.execute(REPRICE, {"domain_id": domain_id, "at": at})
-
-
-async def _one_by_id(connection: Connection, domain_id: int) -> Domain | None:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (domain_id,))  # noqa: S608  our list
-        row = await cursor.fetchone()
-        return domain_from(row) if row else None
-
-
-async def _one_by_name(connection: Connection, names: Sequence[str]) -> Domain | None:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(
-            f"""SELECT {COLUMNS} FROM domain d
-                 WHERE d.authority = ANY(%(names)s)
-                    OR d.id IN (SELECT a.domain_id FROM domain_alias a WHERE a.authority = ANY(%(names)s))
-                 ORDER BY d.id LIMIT 1""",  # noqa: S608  only our own column list is put in
-            {"names": list(names)},
-        )
-        row = await cursor.fetchone()
-        return domain_from(row) if row else None
+async def write_kind_priors(db: Database, kinds: Sequence[KindPrior], *, at: datetime) -> None:
+    """Write what was learnt. A kind of which no domain is left keeps what it was."""
+    values = {
+        "kind": [each.kind for each in kinds],
+        "a": [each.prior.a for each in kinds],
+        "b": [each.prior.b for each in kinds],
+        "pages": [round(each.pages) for each in kinds],
+        "domains": [each.domains for each in kinds],
+        "at": at,
+    }
+    async with db.transaction() as connection:
+        await connection.execute(WRITE_PRIORS, values)

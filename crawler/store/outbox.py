@@ -1,20 +1,23 @@
 """What waits to be told to a subscriber: changes as they come from the feed, then the messages that carry them.
 
 A message is made before it is first sent, and stays as it is until it was taken: whoever gets it twice knows it by its
-token. Messages of one page are sent in the order of the feed; one that was given up holds up none.
+token. Messages of one page are sent in the order of the feed; one that was given up holds up none. One that is too
+large for its receiver is split.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.alert import DEAD_KEPT, TOO_OLD
 from crawler.store.columns import clean
-from crawler.store.database import Database
+from crawler.store.database import Database, fetch_all, fetch_one, fetch_value
+from crawler.store.subscriptions import IS_WELL, be_mended
 
 MOVE_ON = "UPDATE subscription SET position = %(until)s WHERE id = %(id)s AND position = %(after)s"
 PUT = """
@@ -39,7 +42,8 @@ CARRY = "UPDATE notice SET message_id = %(message)s WHERE subscription_id = %(id
 # Parts of a message that was split have later numbers than what was made after it: its first position tells the order.
 # Those that were tried least come first, so that a message that nobody takes holds up only what is of its own pages.
 NEXT = """
-    SELECT m.id, m.token, m.tries, m.made_at
+    SELECT m.id, m.subscription_id, m.token, m.tries, m.made_at,
+           ARRAY(SELECT n.content FROM notice n WHERE n.message_id = m.id ORDER BY n.position) AS changes
       FROM message m
      WHERE m.subscription_id = %(id)s AND m.state = 'waiting' AND m.next_try_at <= %(at)s
        AND (SELECT paused_at FROM subscription WHERE id = %(id)s) IS NULL
@@ -52,13 +56,10 @@ NEXT = """
                               < (SELECT min(position) FROM notice WHERE message_id = m.id))
      ORDER BY m.tries, m.id LIMIT 1
 """
-CONTENTS = "SELECT content FROM notice WHERE message_id = %(message)s ORDER BY position"
 FORGET = "DELETE FROM message WHERE id = %(message)s"
-HEALTHY = """
-    UPDATE subscription SET delivered = delivered + %(changes)s, delivered_at = %(at)s, failures = 0,
-                            failing_since = NULL, resume_at = NULL, last_error = ''
-     WHERE id = %(id)s
-"""
+HEALTHY = f"""
+    UPDATE subscription SET delivered = delivered + %(changes)s, delivered_at = %(at)s, {IS_WELL} WHERE id = %(id)s
+"""  # noqa: S608  our own columns
 FAILED = """
     UPDATE message SET tries = tries + 1, last_error = %(error)s,
                        next_try_at = CASE WHEN %(is_dead)s THEN %(at)s ELSE %(next_try_at)s END,
@@ -81,6 +82,30 @@ IS_DUE = """
     SELECT EXISTS (SELECT FROM notice
                     WHERE subscription_id = %(id)s AND message_id IS NULL AND due_at <= %(at)s)
 """
+PART = """
+    INSERT INTO message (subscription_id, token, made_at, next_try_at, tries, last_error)
+    SELECT subscription_id, %(token)s, made_at, %(at)s, tries, last_error FROM message WHERE id = %(message)s
+ RETURNING id
+"""
+POSITIONS = "SELECT position FROM notice WHERE message_id = %(message)s ORDER BY position"
+BOUND = "UPDATE subscription SET most_bytes = least(most_bytes, %(most_bytes)s) WHERE id = %(id)s"
+# Its body will be another one, so it goes by another name.
+RENEW = "UPDATE message SET token = %(token)s, next_try_at = %(at)s WHERE id = %(message)s"
+MOST_LISTED = 200  # letters at a time: one may hold 500 changes
+DEAD = """
+    SELECT m.id, m.subscription_id, s.target, m.made_at, m.tries, m.last_error AS error,
+           (SELECT coalesce(array_agg(n.content - 'blocks' ORDER BY n.position), '{}')
+              FROM notice n WHERE n.message_id = m.id) AS changes
+      FROM message m JOIN subscription s ON s.id = m.subscription_id
+     WHERE m.state = 'dead' AND (%(number)s::bigint IS NULL OR m.subscription_id = %(number)s)
+     ORDER BY m.id LIMIT %(most)s
+"""
+WHICH = "state = 'dead' AND (%(all)s OR id = ANY(%(ids)s))"
+REDELIVER = f"""
+    UPDATE message SET state = 'waiting', tries = 0, made_at = %(at)s, next_try_at = %(at)s WHERE {WHICH}
+ RETURNING subscription_id
+"""  # noqa: S608  our own condition
+DISCARD = f"DELETE FROM message WHERE {WHICH}"  # noqa: S608  the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +130,7 @@ class Message:
     token: UUID
     tries: int
     made_at: datetime
-    changes: tuple[Mapping[str, Any], ...] = field(repr=False)
+    changes: Sequence[Mapping[str, Any]] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +171,7 @@ async def put_notices(db: Database, number: int, notices: Sequence[ChangeNotice]
 async def is_due(db: Database, number: int, *, at: datetime) -> bool:
     """Whether anything is due for a subscription that is in no message yet."""
     async with db.transaction() as connection:
-        row = await (await connection.execute(IS_DUE, {"id": number, "at": at})).fetchone()
-    return bool(row and row[0])
+        return bool(await fetch_value(connection, IS_DUE, {"id": number, "at": at}))
 
 
 async def make_messages(
@@ -171,9 +195,8 @@ async def make_messages(
         groups = list(_groups(rows, is_joined=is_joined, most_each=most_each, most_bytes=most_bytes))
         for positions in groups:
             values = {"id": number, "token": uuid4(), "at": at}
-            row = await (await connection.execute(MAKE, values)).fetchone()
-            assert row is not None
-            await connection.execute(CARRY, {"id": number, "message": row[0], "positions": positions})
+            made = await fetch_value(connection, MAKE, values)
+            await connection.execute(CARRY, {"id": number, "message": made, "positions": positions})
     return len(groups)
 
 
@@ -183,18 +206,14 @@ def _groups(
     """Positions that share a message: neighbours alone, so that all messages stand in the feed's order."""
     group, used = list[int](), 0
     for position, is_grouped, size in rows:
-        if group and most_bytes is not None and used + size > most_bytes:
+        is_alone = not (is_joined or is_grouped)
+        is_too_large = most_bytes is not None and used + size > most_bytes
+        if group and (is_alone or is_too_large or len(group) == most_each):
             yield group
             group, used = [], 0
-        used += size
-        if not (is_joined or is_grouped):
-            if group:
-                yield group
-            yield [position]
-            group, used = [], 0
-            continue
         group.append(position)
-        if len(group) == most_each:
+        used += size
+        if is_alone:
             yield group
             group, used = [], 0
     if group:
@@ -207,18 +226,7 @@ async def next_message(db: Database, number: int, *, at: datetime) -> Message | 
     No earlier message of any of its pages is waiting.
     """
     async with db.transaction() as connection:
-        row = await (await connection.execute(NEXT, {"id": number, "at": at})).fetchone()
-        if row is None:
-            return None
-        found = await (await connection.execute(CONTENTS, {"message": row[0]})).fetchall()
-    return Message(
-        id=row[0],
-        subscription_id=number,
-        token=row[1],
-        tries=row[2],
-        made_at=row[3],
-        changes=tuple(content for (content,) in found),
-    )
+        return await fetch_one(connection, class_row(Message), NEXT, {"id": number, "at": at})
 
 
 async def taken(db: Database, message: Message, *, at: datetime) -> None:
@@ -226,7 +234,7 @@ async def taken(db: Database, message: Message, *, at: datetime) -> None:
     values = {"message": message.id, "id": message.subscription_id, "changes": len(message.changes), "at": at}
     async with db.transaction() as connection:
         if (await connection.execute(FORGET, values)).rowcount:
-            await connection.execute(HEALTHY, values)
+            await connection.execute(HEALTHY.encode(), values)
 
 
 async def not_taken(db: Database, message: Message, retry: Retry, *, error: str, at: datetime) -> None:
@@ -251,8 +259,8 @@ async def not_taken(db: Database, message: Message, retry: Retry, *, error: str,
         await connection.execute(FORGET_DEAD, values)
         if retry.resume_at is None:
             return
-        row = await (await connection.execute(FAILING, values)).fetchone()
-        if row is not None and row[0] < at - TOO_OLD:
+        failing_since = await fetch_value(connection, FAILING, values)
+        if failing_since is not None and failing_since < at - TOO_OLD:
             await connection.execute(BURY, values)
 
 
@@ -274,3 +282,64 @@ def _clean(value: Any) -> Any:
             return [_clean(each) for each in value]
         case _:
             return value
+
+
+async def split(db: Database, message: Message, parts: Sequence[int], *, at: datetime) -> None:
+    """Put the changes of a message into several, each with a token of its own. parts: how many go into each."""
+    async with db.transaction() as connection:
+        found = await (await connection.execute(POSITIONS, {"message": message.id})).fetchall()
+        positions = [position for (position,) in found]
+        for many in parts:
+            values = {"message": message.id, "token": uuid4(), "at": at}
+            made = await fetch_value(connection, PART, values)
+            part, positions = positions[:many], positions[many:]
+            await connection.execute(CARRY, {"id": message.subscription_id, "message": made, "positions": part})
+        await connection.execute(FORGET, {"message": message.id})
+
+
+async def lower_bound(db: Database, message: Message, *, most_bytes: int, at: datetime) -> None:
+    """A message was too large for its receiver: messages are smaller from now on, and this one is due at once."""
+    values = {"message": message.id, "id": message.subscription_id, "token": uuid4(), "at": at}
+    async with db.transaction() as connection:
+        await connection.execute(BOUND, values | {"most_bytes": most_bytes})
+        await connection.execute(RENEW, values)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that was given up. id: its number.  error: of the last try.  changes: without their blocks."""
+
+    id: int
+    subscription_id: int
+    target: str
+    made_at: datetime
+    tries: int
+    error: str
+    changes: list[dict[str, Any]] = field(repr=False)
+
+
+async def dead_letters(db: Database, number: int | None = None, *, most: int = MOST_LISTED) -> list[DeadLetter]:
+    """The dead letters of a subscription, or of all, the oldest first."""
+    async with db.transaction() as connection:
+        return await fetch_all(connection, class_row(DeadLetter), DEAD, {"number": number, "most": most})
+
+
+async def redeliver(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
+    """Have dead letters sent once more, with as many tries as at first; None for all. Gives how many.
+
+    Whoever asks for it has mended the receiver: its failures are forgotten, and what else waits for it is tried now.
+    """
+    async with db.transaction() as connection:
+        found = await (await connection.execute(REDELIVER.encode(), _which(ids, at=at))).fetchall()
+        await be_mended(connection, {row[0] for row in found}, at=at)
+    return len(found)
+
+
+async def discard(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
+    """Forget dead letters; None for all. Gives how many."""
+    async with db.transaction() as connection:
+        return (await connection.execute(DISCARD.encode(), _which(ids, at=at))).rowcount
+
+
+def _which(ids: Collection[int] | None, *, at: datetime) -> dict[str, Any]:
+    return {"all": ids is None, "ids": list(ids or ()), "at": at}

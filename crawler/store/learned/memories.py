@@ -1,0 +1,245 @@
+"""What visits have taught of each domain, kept from lease to lease: its noise mask, soft errors, renders, new pages.
+
+All of it can be learned again. So it is written when it has changed, a crash loses at most what the last batch taught,
+and what is stored in an older form is left unread. A value is stored as compressed JSON, by the types of its fields;
+hashes of what new pages said are stored as they are, since they do not compress.
+"""
+
+import json
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from operator import attrgetter
+from struct import Struct
+from types import GenericAlias, NoneType, UnionType
+from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+import zstandard
+
+from crawler.core.change import NO_MASK, NoiseMask
+from crawler.core.noise import MOST_CHARS, trimmed
+from crawler.core.novelty import NoveltyEvidence, NoveltyMemory, SeenHashes
+from crawler.core.rendering import NO_RENDERS, RenderMemory
+from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory
+from crawler.store.database import Connection, Database
+
+LEVEL = 3
+
+
+def upsert(table: str, column: str) -> str:
+    """Return the statement that puts a domain's memory into a table that has one row of each domain."""
+    return f"""
+        INSERT INTO {table} (domain_id, {column}) VALUES (%s, %s)
+        ON CONFLICT (domain_id) DO UPDATE SET {column} = excluded.{column}
+    """  # noqa: S608  only our own names are put in
+
+
+PUT_MASK = upsert("domain_mask", "mask")
+PUT_SOFT_ERRORS = upsert("domain_soft_errors", "memory")
+PUT_RENDERS = upsert("domain_renders", "memory")
+PUT_NOVELTY = upsert("domain_novelty", "memory")
+Memory = TypeVar("Memory")
+
+LEARNED = """
+    SELECT (SELECT mask FROM domain_mask WHERE domain_id = %(domain_id)s),
+           (SELECT memory FROM domain_soft_errors WHERE domain_id = %(domain_id)s),
+           (SELECT memory FROM domain_renders WHERE domain_id = %(domain_id)s)
+"""
+NOVELTY_FORM = 1  # of what is stored; another one is learnt anew
+NOVELTY_HEAD = Struct("<7I")  # the form, and how many hashes each generation has
+NOVELTY = "SELECT memory FROM domain_novelty WHERE domain_id = %s"
+
+
+async def learned_memories(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
+    """Return all that visits have taught of a domain: its noise mask, its soft errors, and what a browser brought."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(LEARNED, {"domain_id": domain_id})).fetchone()
+    assert row is not None
+    mask, soft_errors, renders = row
+    return MASK.unpack(mask), SOFT_ERRORS.unpack(soft_errors), RENDERS.unpack(renders)
+
+
+async def mask_of(db: Database, domain_id: int) -> NoiseMask:
+    """Return the domain's noise mask; an empty one at first."""
+    return (await learned_memories(db, domain_id))[0]
+
+
+async def put_mask(connection: Connection, domain_id: int, mask: NoiseMask) -> None:
+    """Store the mask, within a transaction of the caller's."""
+    await connection.execute(PUT_MASK.encode(), (domain_id, pack_mask(mask)))
+
+
+async def put_soft_errors(connection: Connection, domain_id: int, soft_errors: SoftErrorMemory) -> None:
+    """Store the soft errors, within a transaction of the caller's."""
+    await connection.execute(PUT_SOFT_ERRORS.encode(), (domain_id, SOFT_ERRORS.pack(soft_errors)))
+
+
+async def put_renders(connection: Connection, domain_id: int, renders: RenderMemory) -> None:
+    """Store what renders have brought, within a transaction of the caller's."""
+    await connection.execute(PUT_RENDERS.encode(), (domain_id, RENDERS.pack(renders)))
+
+
+async def novelty_memory_of(connection: Connection, domain_id: int) -> NoveltyMemory:
+    """What the domain's new pages have said."""
+    row = await (await connection.execute(NOVELTY, (domain_id,), binary=True)).fetchone()
+    return NoveltyMemory() if row is None else unpack_novelty(row[0])
+
+
+async def put_novelty_memory(connection: Connection, domain_id: int, memory: NoveltyMemory) -> None:
+    """Store it, within a transaction of the caller's."""
+    await connection.execute(PUT_NOVELTY.encode(), (domain_id, pack_novelty(memory)), binary=True)
+
+
+def pack_novelty(memory: NoveltyMemory) -> bytes:
+    """The memory in its stored form: hashes do not compress."""
+    seen = (memory.texts, memory.admitted, memory.read)
+    hashes = [array("I", generation) for each in seen for generation in (each.newer, each.older)]
+    parameters = {name: [known.looks, known.found] for name, known in memory.parameters.items()}
+    next_time = memory.next_time and memory.next_time.isoformat()
+    rest = json.dumps(
+        {"next": next_time, "queries": memory.has_queries, "parameters": parameters}, separators=(",", ":")
+    ).encode()
+    head = NOVELTY_HEAD.pack(NOVELTY_FORM, *map(len, hashes))
+    return head + b"".join(each.tobytes() for each in hashes) + rest
+
+
+def unpack_novelty(data: bytes) -> NoveltyMemory:
+    """The memory of its stored form; an empty one where the form is an older one."""
+    form, *lengths = NOVELTY_HEAD.unpack_from(data)
+    if form != NOVELTY_FORM:
+        return NoveltyMemory()
+    at = NOVELTY_HEAD.size
+    generations: list[set[int]] = []
+    for many in lengths:
+        generations.append(set(array("I", data[at : at + 4 * many])))
+        at += 4 * many
+    rest = json.loads(data[at:])
+    return NoveltyMemory(
+        texts=SeenHashes(generations[0], generations[1]),
+        admitted=SeenHashes(generations[2], generations[3]),
+        read=SeenHashes(generations[4], generations[5]),
+        parameters={name: NoveltyEvidence(looks, found) for name, (looks, found) in rest["parameters"].items()},
+        next_time=rest["next"] and datetime.fromisoformat(rest["next"]),
+        has_queries=rest["queries"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[Memory]):
+    """The form in which a memory is stored. number: another one is learned again.  most_bytes: unpacked."""
+
+    empty: Memory
+    number: int
+    most_bytes: int
+
+    @property
+    def codec(self) -> "Codec":
+        """How its values are written."""
+        kind: Any = type(self.empty)
+        return codec_of(kind)
+
+    def write(self, memory: Memory) -> bytes:
+        """Return the memory as JSON."""
+        plain = {"form": self.number, "memory": self.codec.encode(memory)}
+        return json.dumps(plain, separators=(",", ":")).encode()
+
+    def pack(self, memory: Memory) -> bytes:
+        """Return the memory as it is stored."""
+        return compressed(self.write(memory))
+
+    def unpack(self, data: bytes | None) -> Memory:
+        """Return a stored memory; an empty one where there is none, or its form is another one, or it is too long."""
+        if data is None or zstandard.frame_content_size(data) > self.most_bytes:
+            return self.empty
+        unpacked = zstandard.ZstdDecompressor().decompress(data, max_output_size=self.most_bytes)
+        stored: dict[str, Any] = json.loads(unpacked)
+        if stored.get("form") != self.number:
+            return self.empty
+        memory: Memory = self.codec.decode(stored["memory"])
+        return memory
+
+
+MASK = Form(NO_MASK, number=11, most_bytes=16 << 20)
+SOFT_ERRORS = Form(NO_SOFT_ERRORS, number=4, most_bytes=1 << 20)
+RENDERS = Form(NO_RENDERS, number=3, most_bytes=1 << 20)
+
+
+def pack_mask(mask: NoiseMask, *, most_bytes: int = MASK.most_bytes) -> bytes:
+    """Return the mask as it is stored. A mask that is too long loses its oldest texts.
+
+    Site edits that are not recorded yet are not stored: `record` writes them with the mask that forgets them.
+    """
+    mask, chars = replace(mask, edits=replace(mask.edits, pending={})), MOST_CHARS
+    written = MASK.write(mask)
+    while len(written) > most_bytes and chars:
+        chars //= 2
+        written = MASK.write(replace(mask, volatile=trimmed(mask.volatile, chars=chars)))
+    return compressed(written)
+
+
+def compressed(written: bytes) -> bytes:
+    """Return a memory as it is stored."""
+    return zstandard.ZstdCompressor(level=LEVEL).compress(written)
+
+
+class Codec(NamedTuple):
+    """How values of a type are written in JSON, and read again."""
+
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+
+
+AS_IT_IS = Codec(lambda value: value, lambda value: value)
+SCALARS: dict[Any, Codec] = {
+    bytes: Codec(bytes.hex, bytes.fromhex),
+    datetime: Codec(datetime.isoformat, datetime.fromisoformat),
+    timedelta: Codec(timedelta.total_seconds, lambda value: timedelta(seconds=value)),
+}
+
+
+@cache
+def codec_of(kind: Any) -> Codec:
+    """Return the codec of a type: a scalar, one that may be None, a dataclass, or a mapping, tuple or set of such."""
+    kind = getattr(kind, "__supertype__", kind)  # of a NewType
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints, made = get_type_hints(kind), kind
+        names = [each.name for each in fields(kind)]
+        return _codec_of_parts([hints[name] for name in names], attrgetter(*names), lambda parts: made(*parts))
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        (each,) = (codec_of(arg) for arg in args if arg is not NoneType)
+        return Codec(
+            lambda value: None if value is None else each.encode(value),
+            lambda value: None if value is None else each.decode(value),
+        )
+    if origin is Mapping:
+        pair = codec_of(GenericAlias(tuple, args))
+        return Codec(
+            lambda value: [pair.encode(each) for each in value.items()],
+            lambda value: dict(map(pair.decode, value)),
+        )
+    if origin is frozenset or (origin is tuple and args[-1] is Ellipsis):
+        each, order = codec_of(args[0]), sorted if origin is frozenset else list
+        return Codec(lambda value: order(map(each.encode, value)), lambda value: origin(map(each.decode, value)))
+    return _codec_of_parts(args, tuple, tuple) if origin is tuple else SCALARS.get(kind, AS_IT_IS)
+
+
+def _codec_of_parts(kinds: Sequence[Any], take: Callable[[Any], Any], make: Callable[[Any], Any]) -> Codec:
+    """Return the codec of a value of parts. take, make: gives the parts of a value, and a value of its parts."""
+    codecs = [(n, codec_of(kind)) for n, kind in enumerate(kinds)]
+    written = [(n, codec) for n, codec in codecs if codec is not AS_IT_IS]
+
+    def encode(value: Any) -> list[Any]:
+        parts = list(take(value))
+        for n, codec in written:
+            parts[n] = codec.encode(parts[n])
+        return parts
+
+    def decode(parts: list[Any]) -> Any:
+        for n, codec in written:
+            parts[n] = codec.decode(parts[n])
+        return make(parts)
+
+    return Codec(encode, decode) if written else Codec(take, make)
