@@ -43,7 +43,10 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "psycopg": ("crawler/store/", "crawler/export/postgres_index.py"),
     "psycopg_pool": ("crawler/store/",),
     "publicsuffixlist": ("crawler/core/http/urls.py",),
-    "pydantic": ("crawler/settings.py", "crawler/app/python_api/opening.py", "crawler/server/api/", "flows/"),
+    "pydantic": (
+        *("crawler/settings.py", "crawler/app/python_api/opening.py", "crawler/server/api/", "crawler/store/rows.py"),
+        "flows/",
+    ),
     "pydantic_settings": ("crawler/settings.py",),
     "pypdfium2": ("crawler/core/page/pdf.py",),
     "re2": ("crawler/core/http/expressions.py",),

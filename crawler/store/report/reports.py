@@ -5,13 +5,11 @@ Importance and freshness are computed where the pages are, by the functions of t
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.store.database import Connection, Database
+from crawler.store.database import Database
+from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
 # Of a page, with the aliases of PAGES below. Knowledge cannot be older than the domain's newest look.
 POPULARITY = """
@@ -131,23 +129,16 @@ async def workload(db: Database, domain: Domain, *, at: datetime) -> Workload:
     """The work that waits in the domain at this instant."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at}
-        statement = DUE_OR_ASKED_FOR if await _rows(connection, ASKED_FOR, values) else DUE
-        return Workload(**(await _rows(connection, statement, values))[0])
+        statement = DUE if await fetch_row(connection, ASKED_FOR, values) is None else DUE_OR_ASKED_FOR
+        (found,) = await fetch_values(connection, Workload, statement, values)
+        return found
 
 
 async def holders(db: Database) -> set[str]:
     """Workers that hold a lease now, by the names that they gave themselves."""
-    async with db.transaction() as connection:
-        return {row["holder"] for row in await _rows(connection, HOLDERS, {})}
+    return {holder for (holder,) in await fetch_rows(db, HOLDERS, {})}
 
 
 async def pages_beneath(db: Database, domain: Domain, prefix: Url) -> int:
     """Return how many of the domain's pages that may be fetched have URLs that begin so."""
-    async with db.transaction() as connection:
-        return int((await _rows(connection, BENEATH, {"domain_id": domain.id, "prefix": prefix}))[0]["pages"])
-
-
-async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return await cursor.fetchall()
+    return await fetch_number(db, BENEATH, {"domain_id": domain.id, "prefix": prefix})
