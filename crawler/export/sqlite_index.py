@@ -121,6 +121,7 @@ class SqliteIndex:
         return removed
 
     def cursor(self, domain: str, *, source: str) -> int | None:
+        """Where the last sync of a domain ended; None where none did, or where it was of another source."""
         with _as_ours(self._file):
             row = self._db.execute(
                 "SELECT cursor FROM sync WHERE domain = ? AND source = ?", (domain, source)
@@ -128,6 +129,7 @@ class SqliteIndex:
         return None if row is None else row[0]
 
     def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
+        """Take pages in, and those out that are not there any more; gives how many went. cursor: kept with them."""
         removed = 0
         with self._transaction():
             self._db.execute("INSERT INTO sync (domain) VALUES (?) ON CONFLICT DO NOTHING", (domain,))
@@ -143,6 +145,7 @@ class SqliteIndex:
         return removed
 
     def begin_anew(self, domain: str, *, source: str) -> None:
+        """From now on count which pages of a domain are put. source: whose cursors are kept with them."""
         with self._transaction():
             self._db.execute(
                 "INSERT INTO sync (domain, pass, source) VALUES (?, 1, ?)"
@@ -151,6 +154,7 @@ class SqliteIndex:
             )
 
     def end_anew(self, domain: str, *, cursor: int) -> int:
+        """Take out the pages that were not put since then, and keep the cursor; gives how many went."""
         with self._transaction():
             removed = self._db.execute(
                 "DELETE FROM page WHERE domain = ?1 AND pass <> (SELECT pass FROM sync WHERE domain = ?1)", (domain,)

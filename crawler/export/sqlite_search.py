@@ -71,21 +71,7 @@ def search(
     try:
         with closing(_opened(file)) as db:
             db.set_progress_handler(lambda: time.monotonic() > end, STEPS)
-            return [
-                SearchHit(
-                    url=Url(url),
-                    domain=name,
-                    title=title,
-                    version=version,
-                    version_at=version_at,
-                    chunk=chunk,
-                    heading=heading,
-                    excerpt=excerpt,
-                )
-                for url, name, title, version, version_at, chunk, heading, excerpt in db.execute(
-                    FOUND, (query, domain, most)
-                )
-            ]
+            return [SearchHit(*row) for row in db.execute(FOUND, (query, domain, most))]
     except sqlite3.Error as error:
         if time.monotonic() > end:
             raise CrawlerError(
@@ -100,12 +86,8 @@ def _opened(file: Path) -> sqlite3.Connection:
 
 def _query(words: str) -> str:
     """The words as FTS5 takes them: each a string of its own, so that none is an operator."""
-    bare = {word: _bare(word) for word in words.split()}
+    bare = {word: word.rstrip("*").replace('"', "").replace("\0", "") for word in words.split()}
     typed = [word for word, said in bare.items() if any(map(str.isalnum, said))]
     if not typed or len(typed) > MOST_WORDS:
         raise BadInput(f"search for one to {MOST_WORDS} words")
     return " ".join(f'"{bare[word]}"{"*" if word.endswith("*") else ""}' for word in typed)
-
-
-def _bare(word: str) -> str:
-    return word.rstrip("*").replace('"', "").replace("\0", "")

@@ -1,6 +1,6 @@
 """Versions of pages: what there are of a page, what one said, and the pages of a domain as they were at an instant.
 
-Versions are thinned out as their domain's settings say (crawler/prune): then this row of one is left, and neither text
+Versions are thinned out as their domain's settings say (crawler/prune.py): then this row of one is left, and no text
 nor body. A body that is missing all the same is told as None, and never taken for an empty one.
 """
 

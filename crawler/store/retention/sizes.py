@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from psycopg import errors, sql
 
 from crawler.store.database import Database
+from crawler.store.rows import fetch_number, fetch_rows
 
 # By what a row of it is. What is not named here are settings and what was learnt: small.
 PARTS = {
@@ -63,20 +64,17 @@ async def stored(db: Database) -> list[Stored]:
     """The parts of the database, and what they take now."""
     tables = [table for part in PARTS.values() for table in part]
     async with db.transaction() as connection:
-        rows = await (await connection.execute(SIZES, {"tables": tables})).fetchall()
+        rows = await fetch_rows(connection, SIZES, {"tables": tables})
         sizes = {name: (table, index) for name, table, index in rows}
-        found = []
-        for name, members in PARTS.items():
-            row = await (await connection.execute(COUNTS[name].encode())).fetchone()
-            found.append(
-                Stored(
-                    name=name,
-                    rows=int(row[0]) if row else 0,
-                    table_bytes=sum(sizes[table][0] for table in members if table in sizes),
-                    index_bytes=sum(sizes[table][1] for table in members if table in sizes),
-                )
+        return [
+            Stored(
+                name=name,
+                rows=await fetch_number(connection, COUNTS[name], {}),
+                table_bytes=sum(sizes[table][0] for table in members if table in sizes),
+                index_bytes=sum(sizes[table][1] for table in members if table in sizes),
             )
-    return found
+            for name, members in PARTS.items()
+        ]
 
 
 async def vacuum(db: Database, *, full: bool = False) -> list[str]:
@@ -86,8 +84,7 @@ async def vacuum(db: Database, *, full: bool = False) -> list[str]:
     room is the system's: nobody reads or writes that partition meanwhile, and there must be room for it once more.
     """
     undone = []
-    async with db.transaction() as connection:
-        leaves = await (await connection.execute(LEAVES, {"tables": list(SHRUNK)})).fetchall()
+    leaves = await fetch_rows(db, LEAVES, {"tables": list(SHRUNK)})
     how = sql.SQL("(FULL, ANALYZE)") if full else sql.SQL("(ANALYZE)")
     async with db.pool.connection() as connection:
         await connection.set_autocommit(True)
