@@ -1,4 +1,4 @@
-"""A program that is given a message on stdin, for as long as its deadline; what came of it is a value."""
+"""A program that is given a message on stdin, for as long as its deadline."""
 
 import asyncio
 import os
@@ -6,20 +6,12 @@ import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 
 from crawler.errors import BadInput
 
 MOST_SAID = 300  # characters of what it says last that are kept
 MOST_READ = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a program ended. why_not: in a few words, where it was not well; else empty."""
-
-    why_not: str
 
 
 def command_line(text: str) -> list[str]:
@@ -33,8 +25,11 @@ def command_line(text: str) -> list[str]:
     return words
 
 
-async def run(words: Sequence[str], given: bytes, *, deadline: timedelta, environment: Mapping[str, str]) -> Ended:
-    """Run a program in a session of its own, which is killed as a whole at its deadline."""
+async def run(words: Sequence[str], given: bytes, *, deadline: timedelta, environment: Mapping[str, str]) -> str:
+    """Run a program in a session of its own, which is killed as a whole at its deadline.
+
+    Return why it did not end well, in a few words; empty where it did.
+    """
     try:
         child = await asyncio.create_subprocess_exec(
             *words,
@@ -45,21 +40,21 @@ async def run(words: Sequence[str], given: bytes, *, deadline: timedelta, enviro
             start_new_session=True,
         )
     except OSError as error:
-        return Ended(f"it cannot be started: {error.strerror or type(error).__name__}")
+        return f"it cannot be started: {error.strerror or type(error).__name__}"
     try:
         async with asyncio.timeout(deadline.total_seconds()):
             said, _ = await asyncio.gather(_said(child), _give(child, given))
             code = await child.wait()
     except TimeoutError:
-        return Ended(f"it did not end within {deadline.total_seconds():g} s")
+        return f"it did not end within {deadline.total_seconds():g} s"
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)  # what it has left running, too
         await child.wait()
     if code == 0:
-        return Ended("")
+        return ""
     how = f"it ended with {code}" if code > 0 else f"it was ended by signal {-code}"
-    return Ended(f"{how}: {said}" if said else how)
+    return f"{how}: {said}" if said else how
 
 
 async def _give(child: asyncio.subprocess.Process, given: bytes) -> None:

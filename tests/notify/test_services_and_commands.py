@@ -235,12 +235,12 @@ async def test_a_program_that_does_not_end_is_ended_with_all_that_it_has_started
     alive.unlink(missing_ok=True)
     again = await run(["sleep", "0.3"], b"", deadline=timedelta(seconds=30), environment={"PATH": "/usr/bin:/bin"})
 
-    assert ended.why_not == "it did not end within 0.4 s"
-    assert again.why_not == ""
+    assert ended == "it did not end within 0.4 s"
+    assert again == ""
     assert not alive.exists()
 
 
 async def test_a_program_that_is_not_there_is_a_value() -> None:
     ended = await run(command_line("/nowhere/at/all x"), b"", deadline=timedelta(seconds=5), environment={})
 
-    assert ended.why_not == "it cannot be started: No such file or directory"
+    assert ended == "it cannot be started: No such file or directory"
