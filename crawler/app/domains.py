@@ -35,6 +35,7 @@ from crawler.settings import Settings
 from crawler.store import claim, domains, record
 from crawler.store.database import Database
 from crawler.store.domains import Listed
+from crawler.store.domains import every as list_domains
 from crawler.store.retention import SizeEstimate
 
 ROOTS_AT_ONCE = 16  # asked at a time: each is another server
@@ -211,11 +212,6 @@ def missing_secrets(
     before = unless.credentials.references if unless is not None else ()
     asked = [each for each in domain_settings.credentials.references if each not in before]
     return [why for reference in asked if (why := why_missing(settings, reference))]
-
-
-async def list_domains(db: Database) -> list[Listed]:
-    """Return all domains with their numbers of pages, by name."""
-    return await domains.every(db)
 
 
 def domain_state(listed: Listed, *, at: datetime) -> str:

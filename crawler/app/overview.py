@@ -1,21 +1,21 @@
 """Domains at a glance: all of them with their freshness and costs, and one of them with all that is known of it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from crawler.app.reports import calibration_of
 from crawler.app.status import Wait, why_not_now
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY
 from crawler.core.http import TrafficHour
 from crawler.core.visit import CountedAs
 from crawler.errors import failure_in
 from crawler.planner import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.settings import Settings
-from crawler.store import domains, learned, plan, report, subscriptions
+from crawler.store import domains, learned, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.learned import TrustRow
 from crawler.store.plan import Calibration
@@ -65,7 +65,9 @@ class UncountedCard:
     tracked: int
 
 
-FindCard = Callable[[Domain], Awaitable[DomainCard | UncountedCard | None]]  # None for one that was removed meanwhile
+FindCard = Callable[
+    [Domain], Coroutine[Any, Any, DomainCard | UncountedCard | None]
+]  # None for one that was removed meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ async def list_summaries(
     """Return the domains in short, by name, those that follow `after`."""
     following = await domains.named_after(db, after, most=most + 1)
     async with _at_once() as tasks:  # several connections: a page of small domains is many short questions
-        asked = [tasks.create_task(_carded(find_card, domain)) for domain in following[:most]]
+        asked = [tasks.create_task(find_card(domain)) for domain in following[:most]]
     cards = [each.result() for each in asked]
     more = following[most - 1].authority if len(following) > most else ""
     return HomeFacts(
@@ -110,10 +112,6 @@ async def list_summaries(
 def _is_in_trouble(state: SubscriptionState, *, at: datetime) -> bool:
     since = state.untold_since(at=at)
     return bool(state.failures or state.dead or (since is not None and at - since > UNTOLD))
-
-
-async def _carded(find_card: FindCard, domain: Domain) -> DomainCard | UncountedCard | None:
-    return await find_card(domain)
 
 
 async def summarize_domain(
@@ -133,31 +131,19 @@ async def summarize_domain(
     found = await report.domain_report(db, domain, at=at, window=window, kept_for=kept_for)
     if found is None:
         return None
-    today = found.at.astimezone(UTC).date()
-    past = await report.freshness_over_time(
-        db,
-        domain,
-        instants=_instants(domain, found.at, window, count=instants),
-        by_rank=sample // 2,
-        by_chance=sample // 2,
-    )
+    # Evenly over the window, or over the domain's life where that is shorter.
+    length = min(window, max(found.at - domain.registered_at, timedelta(0)))
+    at_each = [found.at - length + length * n / instants for n in range(instants)]
+    half = sample // 2
+    past = await report.freshness_over_time(db, domain, instants=at_each, by_rank=half, by_chance=half)
     if found.freshness is not None and found.freshness_plain is not None:
-        now = PastFreshness(
-            at=found.at, pages=found.known, freshness=found.freshness, freshness_plain=found.freshness_plain
-        )
-        past = [*past, now]
+        past.append(PastFreshness(found.at, found.known, found.freshness, found.freshness_plain))
     return DomainCard(
         domain=domain,
         report=found,
-        calibration=await plan.calibration(db, domain, since=today - max(window, DAY), until=today),
+        calibration=await calibration_of(db, domain, found),
         past=tuple(past),
     )
-
-
-def _instants(domain: Domain, until: datetime, window: timedelta, *, count: int) -> Sequence[datetime]:
-    """Instants before `until`, evenly over the window, or over the domain's life where that is shorter."""
-    length = min(window, max(until - domain.registered_at, timedelta(0)))
-    return [until - length + length * n / count for n in range(count)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from crawler.app.registration import find_domains
 from crawler.app.status import waiting_lines
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
+from crawler.planner import JudgedHour, judged_hours
 from crawler.plugins import is_policy
 from crawler.runtime.pages import pages_origin
 from crawler.runtime.private import private_folder
@@ -43,7 +44,7 @@ async def report_domains(
     found = [
         FullReport(
             found=each,
-            calibration=await _calibration(db, domain, each),
+            calibration=await calibration_of(db, domain, each),
             standings=await learned.trust_rows(db, domain),
             lists=await report.lists_of(db, domain),
             sources=await report.signal_sources(db, domain),
@@ -65,10 +66,16 @@ async def measure_freshness(
     return [each for each in found if each is not None]
 
 
-async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Calibration:
+async def calibration_of(db: Database, domain: Domain, found: DomainReport) -> Calibration:
     """Return what audits say of the finished UTC days within the report's window."""
     today = found.at.astimezone(UTC).date()
     return await plan.calibration(db, domain, since=today - max(found.window, DAY), until=today)
+
+
+async def list_hours(db: Database, name: str | None, *, hours: int, at: datetime) -> list[tuple[str, JudgedHour]]:
+    """Return the whole hours before an instant in which a domain, or any of them, was visited, with its name."""
+    wanted, last = await find_domains(db, name), timedelta(hours=hours)
+    return [(domain.authority, hour) for domain in wanted for hour in await judged_hours(db, domain, at=at, last=last)]
 
 
 def next_fetch_at(found: DomainReport) -> datetime | None:

@@ -11,6 +11,7 @@ from crawler.core.rendering import RenderMode
 from crawler.errors import BadInput
 from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domains import pages_by_pattern
 
 MAX_RULES = 1000  # each is asked about every page that is handed out
 
@@ -58,11 +59,6 @@ async def remove_rule(db: Database, domain: Domain, pattern: str, *, at: datetim
 
 async def _set_rules(db: Database, domain: Domain, rules: tuple[PageRule, ...], *, at: datetime) -> Domain:
     return await domains.change(db, domain, replace(domain.settings, rules=rules), at=at)
-
-
-async def count_pages_by_pattern(db: Database, domain: Domain) -> dict[str, int]:
-    """Return how many pages count for the limit of each pattern that has one."""
-    return await domains.pages_by_pattern(db, domain)
 
 
 def describe_rule(rule: PageRule) -> dict[str, object]:

@@ -165,13 +165,8 @@ async def waiting_domains(
     return found
 
 
-async def domain_wait(db: Database, domain: Domain, settings: Settings, *, at: datetime) -> str:
-    """Return `format_wait` of a domain at an instant."""
-    return format_wait(await why_not_now(db, domain, settings, at=at), domain, now=at)
-
-
 async def page_wait(db: Database, domain: Domain, settings: Settings, *, at: datetime) -> str:
-    """Return what `domain_wait` does, for the domain of a page that says itself when it is due."""
+    """Return `format_wait` of the domain of a page, which says itself when it is due."""
     wait = await why_not_now(db, domain, settings, at=at)
     is_about_due = wait is not None and wait.reason is WaitReason.NOT_DUE
     return "" if is_about_due else format_wait(wait, domain, now=at)

@@ -32,8 +32,8 @@ async def serve(
 
     port: None for the usual one, or any that is free where that is taken.  Raises StackFailed where it cannot listen.
     """
-    key = serving.server_key(settings)
     home = settings.home.resolve()
+    key = serving.ensure_key(home)
     with listening(host, port) as listener:
         port_taken = listener.getsockname()[1]
         addresses = (*settings.pages_addresses, *addresses_of(host, port_taken))

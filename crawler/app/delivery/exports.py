@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.app.registration import domain_named
+from crawler.app.registration import domain_named, find_domains
 from crawler.core.domain import Domain
 from crawler.errors import BadInput, CrawlerError, CursorAhead, StoreUnavailable
 from crawler.export import (
@@ -25,7 +25,7 @@ from crawler.export import (
     in_thread,
     sync,
 )
-from crawler.store import domains, report
+from crawler.store import report
 from crawler.store.database import Database
 
 OnProgress = Callable[[int], None]  # called with the pages so far
@@ -162,7 +162,7 @@ class IndexSync:
         """
         await report.stamp_feed(self.db, at=datetime.now(UTC))
         end = await report.end_of_feed(self.db)
-        every = [listed.domain for listed in await domains.every(self.db)]
+        every = await find_domains(self.db)
         wanted = await self._changed([each for each in every if not self.names or each.authority in self.names], end)
         done: dict[str, Synced] = {}
         with self.progress() as on_progress:

@@ -21,7 +21,7 @@ from crawler.core.http import PageKey
 from crawler.errors import BadInput
 from crawler.export import SearchHit
 from crawler.settings import Settings
-from crawler.store import domains, report
+from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import (
     ChangeFilter,
@@ -73,7 +73,7 @@ class App:
 
     async def domains(self) -> list[Domain]:
         """All that are registered."""
-        return [each.domain for each in await domains.every(self._db)]
+        return await find_domains(self._db)
 
     async def crawl(
         self,

@@ -29,7 +29,7 @@ async def domain_named(db: Database, text: str) -> Domain:
     return domain
 
 
-async def find_domains(db: Database, name: str | None, *, at: datetime | None = None) -> list[Domain]:
+async def find_domains(db: Database, name: str | None = None, *, at: datetime | None = None) -> list[Domain]:
     """Return the domain of that name, or all. Raises BadInput, also where `at` is before a last visit; None is now."""
     found = (
         [await domain_named(db, name)] if name is not None else [listed.domain for listed in await domains.every(db)]

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
 
-from crawler.engine import ParserPool, give_back, settle_memory
+from crawler.engine import ParserPool, give_back
+from crawler.engine import settle_memory as release_memory
 from crawler.plugins import load
 from crawler.runtime.children import TAG
-from crawler.runtime.keys.entrance import ENTERING, ENTRANCE, Signer, ensure_key, entrance
+from crawler.runtime.keys.entrance import ENTERING, ENTRANCE, Signer, ensure_key
+from crawler.runtime.keys.entrance import entrance as login_link
 from crawler.runtime.keys.feeds import FEED
 from crawler.runtime.own_address import LONGEST_NONCE, NAMES, PROOF_PATH, proof_of
 from crawler.runtime.pages import USUAL_PORT, noted_as_serving
@@ -16,24 +17,9 @@ from crawler.settings import Settings
 from crawler.store.database import Database
 
 
-def server_key(settings: Settings) -> str:
-    """Return the key of the home's web UI, which is made the first time; only its owner can read it."""
-    return ensure_key(settings.home.resolve())
-
-
-def login_link(address: str, key: str, *, at: datetime) -> str:
-    """Return a link that logs its user in, once and for half a day."""
-    return entrance(address, key, at=at)
-
-
 def open_parsers(settings: Settings) -> ParserPool:
     """Open the process that parses pages for the web UI, with the plugins in use."""
     return ParserPool(1, plugins=load(settings.plugins))
-
-
-def release_memory() -> None:
-    """Give memory of the start back to the system, before a process runs for long."""
-    settle_memory()
 
 
 def announce_server(settings: Settings, *, port: int) -> AbstractContextManager[None]:
