@@ -11,9 +11,7 @@ import uvicorn
 
 from crawler.app.database import Database
 from crawler.app.running import serving
-from crawler.app.running.domain_counter import DomainCounter
-from crawler.app.running.index_keeper import IndexKeeper
-from crawler.app.running.serving import NAMES, USUAL_PORT
+from crawler.app.running.serving import NAMES, USUAL_PORT, DomainCounter, IndexKeeper
 from crawler.errors import StackFailed
 from crawler.server.access import Doorkeeper
 from crawler.server.app import PageServer, application

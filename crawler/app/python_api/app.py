@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.changes import iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
-from crawler.app.delivery.search import search_pages
+from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
 from crawler.app.pages import changes_of, page_named
 from crawler.app.refresh import refresh
