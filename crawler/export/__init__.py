@@ -10,6 +10,5 @@ spreadsheet, here and wherever CSV is written.
 from crawler.export.export import Exported, Format, What, export
 from crawler.export.postgres_index import PostgresIndex
 from crawler.export.rows import cell, shown_value
-from crawler.export.sqlite_index import SqliteIndex
-from crawler.export.sqlite_search import SearchHit, is_searchable, require_words, search
+from crawler.export.sqlite_index import SearchHit, SqliteIndex, is_searchable, require_words, search
 from crawler.export.sync import Index, Synced, called, in_thread, sync

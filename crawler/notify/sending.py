@@ -1,16 +1,18 @@
 """One message to one target, by the way that leads there; what came of it is a value."""
 
+import asyncio
 import json
+import os
+import signal
 import sys
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self, assert_never
 
 from crawler.notify.payload import body_of, headers_of_webhook
-from crawler.notify.processes import command_line, run
-from crawler.notify.target import NotifyTarget, TargetKind, with_next_step
+from crawler.notify.target import NotifyTarget, TargetKind, command_line, with_next_step
 from crawler.notify.wording import calling_nobody, headline, text_of
 from crawler.store.subscriptions import Message
 
@@ -22,6 +24,8 @@ WEBHOOK_DEADLINE = timedelta(seconds=20)
 SERVICE_DEADLINE = timedelta(seconds=60)  # a mail server may take its time before it greets
 COMMAND_DEADLINE = timedelta(seconds=60)
 TOO_LARGE = 413
+MOST_SAID = 300  # characters of what a program says last that are kept
+MOST_READ = 1 << 16
 # What a receiver says of one message: others may be taken. Not so where it is busy, moved, or asks for another key.
 MESSAGES_FAULT = frozenset({400, 409, 411, 413, 415, 422, 431})
 
@@ -108,3 +112,55 @@ class TargetSender:
 
     async def _run(self, words: list[str], given: bytes, *, deadline: timedelta) -> DeliveryOutcome:
         return DeliveryOutcome(with_next_step(await run(words, given, deadline=deadline, environment=self.environment)))
+
+
+async def run(words: Sequence[str], given: bytes, *, deadline: timedelta, environment: Mapping[str, str]) -> str:
+    """Run a program in a session of its own, which is killed as a whole at its deadline.
+
+    Return why it did not end well, in a few words; empty where it did.
+    """
+    try:
+        child = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    except OSError as error:
+        return f"it cannot be started: {error.strerror or type(error).__name__}"
+    try:
+        async with asyncio.timeout(deadline.total_seconds()):
+            said, _ = await asyncio.gather(_said(child), _give(child, given))
+            code = await child.wait()
+    except TimeoutError:
+        return f"it did not end within {deadline.total_seconds():g} s"
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)  # what it has left running, too
+        await child.wait()
+    if code == 0:
+        return ""
+    how = f"it ended with {code}" if code > 0 else f"it was ended by signal {-code}"
+    return f"{how}: {said}" if said else how
+
+
+async def _give(child: asyncio.subprocess.Process, given: bytes) -> None:
+    """Write all to its stdin; a program need not read it."""
+    assert child.stdin is not None
+    with suppress(ConnectionError):
+        child.stdin.write(given)
+        await child.stdin.drain()
+    child.stdin.close()
+    with suppress(ConnectionError):
+        await child.stdin.wait_closed()
+
+
+async def _said(child: asyncio.subprocess.Process) -> str:
+    """The end of what it says on stderr, in one line."""
+    assert child.stderr is not None
+    kept = b""
+    while part := await child.stderr.read(MOST_READ):
+        kept = (kept + part)[-MOST_SAID:]
+    return " ".join(kept.decode("utf-8", errors="replace").split())

@@ -3,7 +3,6 @@
 One snapshot is read throughout, so crawling may go on meanwhile.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -274,7 +273,9 @@ async def _check_domain(connection: Connection, domain_id: int, domain: str) -> 
     for rule, statement, wrong in PAGE_RULES:
         rows = await fetch_dicts(connection, COUNTED.format(statement=statement), values | {"shown": SHOWN})
         if rows:
-            found.append(Finding(domain, rule, f"{rows[0]['many']} {wrong}: {_examples(rows)}"))
+            shown = ", ".join(f"{row['page']} ({row['figure']})" for row in rows)
+            more = ", ..." if rows[0]["many"] > len(rows) else ""
+            found.append(Finding(domain, rule, f"{rows[0]['many']} {wrong}: {shown}{more}"))
     found += [Finding(domain, rule, text) for rule, text in await _check_waking(connection, values)]
     found += [Finding(domain, rule, text) for rule, text in await _check_events(connection, values)]
     return found
@@ -345,8 +346,3 @@ async def _check_all(connection: Connection) -> list[Finding]:
         if rows:
             found.append(Finding("", "orphans", f"{rows} rows of {table} belong to no domain"))
     return found
-
-
-def _examples(rows: Sequence[dict[str, Any]]) -> str:
-    shown = ", ".join(f"{row['page']} ({row['figure']})" for row in rows)
-    return f"{shown}, ..." if rows[0]["many"] > len(rows) else shown

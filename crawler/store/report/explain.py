@@ -17,7 +17,7 @@ from crawler.store.database import Connection, Database
 from crawler.store.domains import kind_prior
 from crawler.store.hand_out import ScoringContext, scoring_context
 from crawler.store.report.lists import SourceFacts, signal_sources
-from crawler.store.report.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE, WEIGHT
+from crawler.store.report.reports import FRESHNESS, IMPORTANCE, PAGE_TABLES, POPULARITY, URL_SHARE, WEIGHT
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows, fetch_values
 
 VISITS_SHOWN = 10
@@ -67,13 +67,7 @@ PAGE = f"""
                  WHERE b.domain_id = %(domain_id)s AND b.state = 'new' AND b.due_at IS NULL
                    AND ({_across("b", "o")}, f.key) > ({_across("f", "q")}, b.key)) END
                AS ahead
-      FROM page p
-      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
-      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
-      JOIN domain_state s ON s.domain_id = %(domain_id)s
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
-      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
+      FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
 """  # noqa: S608  only our own expressions are put in
 VISITS = """

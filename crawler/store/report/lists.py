@@ -9,8 +9,7 @@ from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_values
 
 LISTS = """
-    SELECT p.url, l.kind, l.found_by, l.entries, l.others, l.refused, l.unusable, l.finding, l.reads, l.told,
-           l.new_pages, l.hints, l.hints_checked, l.hints_true, l.worth, f.state, f.due_at, p.last_look_at
+    SELECT p.url, l.*, f.state, f.due_at, p.last_look_at
       FROM url_list l
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = l.key
@@ -24,7 +23,7 @@ DATES = """
      ORDER BY a.source
 """
 SOURCES = """
-    SELECT o.source, o.signals, o.recall, o.precision, o.false_per_page_day, o.silence, o.measured_at
+    SELECT o.*
       FROM report_source o JOIN domain_source n ON n.domain_id = o.domain_id AND n.source = o.source
      WHERE o.domain_id = %(domain_id)s ORDER BY n.no
 """
