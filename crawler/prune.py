@@ -5,7 +5,7 @@ cannot wait for the night; `foretold` says what it would free. Every chunk is a 
 goes on beside it, and whatever ends it, the next one goes on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
@@ -63,22 +63,14 @@ class Pruned:
         return f"{what} stay for {self.reader}, which has not read what was found{since} ({self.remedy})"
 
 
-async def prune(
-    db: Database,
-    wanted: Sequence[Domain],
-    *,
-    at: datetime,
-    dry_run: bool = False,
-    progress: Callable[[str], None] = lambda _: None,
-) -> list[Pruned]:
+async def prune(db: Database, wanted: Sequence[Domain], *, at: datetime, dry_run: bool = False) -> list[Pruned]:
     """Prune domains, one after the other; a dry run changes nothing, and says what would go.
 
     at: real time, for months that are over; ages count by each domain's last visit, so that one that nobody looks at
-    loses nothing.  progress: called with the name of each domain.
+    loses nothing.
     """
     found = []
     for domain in wanted:
-        progress(domain.authority)
         # Others took their time: what is asked to be kept now is kept, and what was removed is not pruned.
         as_it_is = await domains.find(db, domain.authority)
         if as_it_is is not None:

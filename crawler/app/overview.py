@@ -90,15 +90,13 @@ async def uncounted_card(db: Database, domain: Domain) -> UncountedCard:
     return UncountedCard(domain, await report.tracked_pages(db, domain))
 
 
-async def list_summaries(
-    db: Database, find_card: FindCard, *, at: datetime, after: str = "", most: int = DOMAINS_SHOWN
-) -> HomeFacts:
+async def list_summaries(db: Database, find_card: FindCard, *, at: datetime, after: str = "") -> HomeFacts:
     """Return the domains in short, by name, those that follow `after`."""
-    following = await domains.named_after(db, after, most=most + 1)
+    following = await domains.named_after(db, after, most=DOMAINS_SHOWN + 1)
     async with _at_once() as tasks:  # several connections: a page of small domains is many short questions
-        asked = [tasks.create_task(find_card(domain)) for domain in following[:most]]
+        asked = [tasks.create_task(find_card(domain)) for domain in following[:DOMAINS_SHOWN]]
     cards = [each.result() for each in asked]
-    more = following[most - 1].authority if len(following) > most else ""
+    more = following[DOMAINS_SHOWN - 1].authority if len(following) > DOMAINS_SHOWN else ""
     return HomeFacts(
         at=at,
         cards=tuple(card for card in cards if isinstance(card, DomainCard)),
@@ -256,13 +254,13 @@ async def _groups(db: Database, domain: Domain, card: DomainCard, *, kept_for: t
 
 def worries_of(pages: Sequence[PageLine]) -> tuple[Worry, ...]:
     """Return the pages by importance times the chance that the copy is out of date."""
-    known = [page for page in pages if page.importance is not None and page.freshness is not None]
-    whole = sum(page.importance or 0.0 for page in known) or 1.0
-    found = [
-        Worry(page, 1 - page.freshness, page.importance * (1 - page.freshness) / whole)
-        for page in known
+    known = [
+        (page, page.importance, 1 - page.freshness)
+        for page in pages
         if page.importance is not None and page.freshness is not None
     ]
+    whole = sum(importance for _, importance, _ in known) or 1.0
+    found = [Worry(page, staleness, importance * staleness / whole) for page, importance, staleness in known]
     return tuple(sorted(found, key=lambda worry: -worry.share)[:WORRIES])
 
 

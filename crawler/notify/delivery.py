@@ -53,9 +53,8 @@ async def keep_delivering(
     stop: asyncio.Event,
     tell: Callable[[Delivered], None],
     only: int | None = None,
-    pause: timedelta = PAUSE,
 ) -> None:
-    """Deliver until `stop` is set, and look again after each pause. tell: hears of each subscription that was served.
+    """Deliver until `stop` is set, and look again after each PAUSE. tell: hears of each subscription that was served.
 
     What is due to others is sent while a slow target is waited for. Raises StoreUnavailable.
     """
@@ -64,7 +63,7 @@ async def keep_delivering(
         while not stop.is_set():
             await rounds.begin(tell)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), pause.total_seconds())
+                await asyncio.wait_for(stop.wait(), PAUSE.total_seconds())
 
 
 class _Rounds:

@@ -269,16 +269,16 @@ async def check(db: Database) -> list[Finding]:
 
 async def _check_domain(connection: Connection, domain_id: int, domain: str) -> list[Finding]:
     values = {"domain_id": domain_id}
-    found = [Finding(domain, rule, text) for rule, text in await _check_coins(connection, values)]
+    found = await _check_coins(connection, values)
     for rule, statement, wrong in PAGE_RULES:
         rows = await fetch_dicts(connection, COUNTED.format(statement=statement), values | {"shown": SHOWN})
         if rows:
             shown = ", ".join(f"{row['page']} ({row['figure']})" for row in rows)
             more = ", ..." if rows[0]["many"] > len(rows) else ""
-            found.append(Finding(domain, rule, f"{rows[0]['many']} {wrong}: {shown}{more}"))
-    found += [Finding(domain, rule, text) for rule, text in await _check_waking(connection, values)]
-    found += [Finding(domain, rule, text) for rule, text in await _check_events(connection, values)]
-    return found
+            found.append((rule, f"{rows[0]['many']} {wrong}: {shown}{more}"))
+    found += await _check_waking(connection, values)
+    found += await _check_events(connection, values)
+    return [Finding(domain, rule, text) for rule, text in found]
 
 
 async def _check_coins(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:

@@ -130,9 +130,9 @@ async def changes_to_forget(
     return Forgettable(first=row[1], last=row[0]) if row else Forgettable(first=1, last=0)
 
 
-async def forget_changes(db: Database, domain: Domain, wanted: Forgettable, *, most: int = CHUNK) -> Forgettable:
+async def forget_changes(db: Database, domain: Domain, wanted: Forgettable) -> Forgettable:
     """Forget a chunk of those changes; gives what is left of them."""
-    last = min(wanted.last, wanted.first + most - 1)
+    last = min(wanted.last, wanted.first + CHUNK - 1)
     values = {"domain_id": domain.id, "first": wanted.first, "last": last}
     async with db.transaction() as connection:
         if await fetch_number(connection, LOCK, values) != wanted.first:  # removed, or another prune has been here

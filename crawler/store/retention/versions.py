@@ -150,13 +150,13 @@ class ThinChoice(Generic[Last]):
 
 
 async def versions_to_thin(
-    db: Database, domain: Domain, retention: Retention, *, after: PageKey, read_until: int | None, most: int = PAGES
+    db: Database, domain: Domain, retention: Retention, *, after: PageKey, read_until: int | None
 ) -> ThinChoice[PageKey]:
     """The versions that go among the next pages of a domain.
 
     after: pages whose key follows this one.  read_until: the lowest cursor of whoever must read all changes.
     """
-    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "versions": retention.versions, "most": most}
+    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "versions": retention.versions, "most": PAGES}
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
         rows = await fetch_rows(connection, PAST, values)
@@ -174,14 +174,14 @@ async def versions_to_thin(
 
 
 async def oldest_versions(
-    db: Database, domain: Domain, *, after: VersionName | None, read_until: int | None, most: int = OLDEST_AT_ONCE
+    db: Database, domain: Domain, *, after: VersionName | None, read_until: int | None
 ) -> ThinChoice[VersionName]:
     """The next versions of a domain that may go where space is short, the oldest first; no page's newest.
 
     after: the last one of those before.
     """
     last = after or VersionName(PageKey(b""), 0, datetime.min.replace(tzinfo=domain.registered_at.tzinfo))
-    values = {"domain_id": domain.id, "most": most, "at": last.at, "key": last.key, "number": last.number}
+    values = {"domain_id": domain.id, "most": OLDEST_AT_ONCE, "at": last.at, "key": last.key, "number": last.number}
     async with db.transaction() as connection:
         names = [VersionName(*row) for row in await fetch_rows(connection, OLDEST, values)]
         needed = await needed_versions(connection, domain.id, [name.key for name in names], read_until=read_until)
@@ -223,11 +223,9 @@ async def would_thin(db: Database, domain: Domain, names: Sequence[VersionName])
     return Thinned(versions=row[0], bodies=row[2], freed_bytes=int(row[1] + row[3])) if row else Thinned()
 
 
-async def sweep_bodies(
-    db: Database, domain: Domain, *, after: bytes, most: int = BODIES
-) -> tuple[Thinned, bytes | None]:
+async def sweep_bodies(db: Database, domain: Domain, *, after: bytes) -> tuple[Thinned, bytes | None]:
     """Take the bodies that no version says, among the next ones of a domain; and the last one looked at."""
-    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "most": most}
+    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "most": BODIES}
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
         digests = [digest for (digest,) in await fetch_rows(connection, DIGESTS, values)]
