@@ -7,7 +7,6 @@ What embeds texts fills the column where it is null; sync empties it where a chu
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from types import TracebackType
 from typing import Self
 
 import psycopg
@@ -110,9 +109,7 @@ class PostgresIndex:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._db.close()
 
     def domains(self) -> list[str]:
