@@ -12,7 +12,7 @@ from crawler.store.columns import from_signed
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.figures import KEPT_FOR, kept_top, ranking_of
 from crawler.store.report.reports import IMPORTANCE, PAGES
-from crawler.store.rows import fetch_row, fetch_values
+from crawler.store.rows import fetch_dicts, fetch_values
 
 WANTED = """
     (%(state)s::text IS NULL OR page_counted_as(f.state, p.version, u.kind) = %(state)s)
@@ -42,15 +42,16 @@ TOP = f"WITH best AS MATERIALIZED ({BEST}) {SHOWN_BEST}"
 TOP_OF = SHOWN.format(pages=f"{PAGES} AND p.key = ANY(%(keys)s) AND {WANTED}")
 
 ONE = """
-    SELECT f.state, f.depth, g.a + p.evidence_a, g.b + p.evidence_b, p.received_bytes, p.status, p.reason, p.failures,
-           p.soft_errors, p.withheld_since, p.last_look_at, p.last_good_at,
-           p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint,
+    SELECT f.state, f.depth, g.a + p.evidence_a AS a, g.b + p.evidence_b AS b, p.received_bytes, p.status, p.reason,
+           p.failures, p.soft_errors, p.withheld_since, p.last_look_at, p.last_good_at,
+           p.version AS number, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint,
            p.is_rendered
       FROM page p
       JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
       JOIN prior g ON g.domain_id = p.domain_id AND g.no = p.prior_no
      WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
 """
+VERSION_COLUMNS = ("number", "body_digest", "text_digest", "main_digest", "shape_digest", "is_rendered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +116,12 @@ async def pages(
 
 async def target_of(db: Database, domain: Domain, url: Url) -> Target:
     """The page of that URL without its links; one that was never seen if it is not known. No validators are sent."""
-    row = await fetch_row(db, ONE, {"domain_id": domain.id, "key": key_of(url)})
-    if row is None:
-        return Target(key=key_of(url), url=url, depth=0, state=State.NEW, belief=PRIOR)
-    state, depth, a, b, received_bytes, status, reason, failures, soft_errors, *rest = row
-    withheld_since, last_look_at, last_good_at, *said = rest
-    number, body, text, main, shape, bits, is_rendered = said
-    version = Version(number, body, text, main, shape, from_signed(bits), is_rendered=is_rendered) if number else None
-    return Target(
-        key=key_of(url),
-        url=url,
-        depth=depth,
-        state=State(state),
-        belief=Belief(a, b),
-        received_bytes=received_bytes,
-        version=version,
-        status=status,
-        reason=reason,
-        failures=failures,
-        soft_errors=soft_errors,
-        withheld_since=withheld_since,
-        last_look_at=last_look_at,
-        last_good_at=last_good_at,
-    )
+    key = key_of(url)
+    rows = await fetch_dicts(db, ONE, {"domain_id": domain.id, "key": key})
+    if not rows:
+        return Target(key=key, url=url, depth=0, state=State.NEW, belief=PRIOR)
+    (row,) = rows
+    said = {name: row.pop(name) for name in VERSION_COLUMNS}
+    version = Version(**said, fingerprint=from_signed(row.pop("fingerprint")))
+    state, belief = State(row.pop("state")), Belief(row.pop("a"), row.pop("b"))
+    return Target(key, url, state=state, belief=belief, version=version if version.number else None, **row)
