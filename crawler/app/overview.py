@@ -65,9 +65,8 @@ class UncountedCard:
     tracked: int
 
 
-FindCard = Callable[
-    [Domain], Coroutine[Any, Any, DomainCard | UncountedCard | None]
-]  # None for one that was removed meanwhile
+# None for a domain that was removed meanwhile.
+FindCard = Callable[[Domain], Coroutine[Any, Any, DomainCard | UncountedCard | None]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.changes import iterate_changes
+from crawler.app.changes import ALL_KINDS, iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
 from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
@@ -34,7 +34,6 @@ from crawler.store.report import (
 )
 
 USUAL_SETTINGS = DomainSettings()
-EVERY_KIND = frozenset(EventKind)
 WEEK = timedelta(days=7)
 PAGES_AT_ONCE, BODIES_AT_ONCE = 200, 20
 VERSIONS_AT_ONCE = 100
@@ -111,7 +110,7 @@ class App:
         *,
         after: int = 0,
         since: datetime | None = None,
-        kinds: Collection[EventKind] = EVERY_KIND,
+        kinds: Collection[EventKind] = ALL_KINDS,
         follow: bool = False,
     ) -> AsyncGenerator[FeedItem]:
         """What changed, in the order of the feed, with the blocks that did.

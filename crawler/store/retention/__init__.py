@@ -12,7 +12,7 @@ from crawler.store.retention.changes import (
     slowest_reader,
 )
 from crawler.store.retention.estimate import SizeEstimate, estimate
-from crawler.store.retention.sizes import Stored, stored, vacuum
+from crawler.store.retention.vacuum import vacuum
 from crawler.store.retention.versions import (
     Thinned,
     VersionName,
