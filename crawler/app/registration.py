@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
 
 MOST_HOPS = 5  # apex to www and http to https are two; more is a loop or a joke
 DEADLINE = timedelta(seconds=20)
+CLOSE = 0.8  # of difflib's ratio: one letter of five, or a subdomain that was left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,9 +283,6 @@ def _extra_seed(url: Url, found: FoundDomain) -> tuple[Url, ...]:
     return () if asked == "/" else (Url(found.root + asked[1:]),)
 
 
-CLOSE = 0.8  # of difflib's ratio: one letter of five, or a subdomain that was left out
-
-
 def authority_in(text: str) -> Authority:
     """The authority of a name or a URL. Raises BadInput."""
     return authority_of(url_of(text))
@@ -301,9 +299,10 @@ async def domain_named(db: Database, text: str) -> Domain:
 
 async def find_domains(db: Database, name: str | None = None, *, at: datetime | None = None) -> list[Domain]:
     """Return the domain of that name, or all. Raises BadInput, also where `at` is before a last visit; None is now."""
-    found = (
-        [await domain_named(db, name)] if name is not None else [listed.domain for listed in await domains.every(db)]
-    )
+    if name is not None:
+        found = [await domain_named(db, name)]
+    else:
+        found = [listed.domain for listed in await domains.every(db)]
     if at is not None:
         await require_not_before_last_visit(db, found, at)
     return found
@@ -311,17 +310,13 @@ async def find_domains(db: Database, name: str | None = None, *, at: datetime | 
 
 async def not_registered(db: Database, authority: Authority) -> str:
     """The sentence about a name that is not registered, with the one that may have been meant."""
-    meant = nearest(authority, await domains.names(db))
-    return f"{authority} is not registered: recrawl domains add {authority}" + (
-        f", or did you mean {meant}?" if meant else ""
-    )
-
-
-def nearest(authority: Authority, names: Sequence[Authority]) -> Authority | None:
-    """The name that may have been meant: of another port of the host if there is one, else one spelt much like it."""
+    names = await domains.names(db)
+    # Of another port of the host if there is one, else one spelt much like it.
     same_host = [name for name in names if host_of(name) == host_of(authority)]
-    found = get_close_matches(authority, same_host or names, n=1, cutoff=0 if same_host else CLOSE)
-    return Authority(found[0]) if found else None
+    meant = get_close_matches(authority, same_host or names, n=1, cutoff=0 if same_host else CLOSE)
+    return f"{authority} is not registered: recrawl domains add {authority}" + (
+        f", or did you mean {meant[0]}?" if meant else ""
+    )
 
 
 async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], at: datetime | None) -> None:

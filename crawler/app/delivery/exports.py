@@ -16,6 +16,7 @@ from crawler.errors import BadInput, CrawlerError, CursorAhead, StoreUnavailable
 from crawler.export import (
     Exported,
     Format,
+    Index,
     PostgresIndex,
     SearchHit,
     SqliteIndex,
@@ -155,7 +156,7 @@ class IndexSync:
     """
 
     db: Database
-    index: SqliteIndex | PostgresIndex
+    index: Index
     thread: Executor
     names: Collection[str]
     progress: Callable[[], AbstractContextManager[OnProgress]]

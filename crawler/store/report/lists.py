@@ -81,7 +81,6 @@ class SourceFacts:
     signals: int
     recall: float
     precision: float | None
-    false_per_page_day: float
     silence: float
     measured_at: datetime
 
