@@ -4,12 +4,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-import zstandard
-
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
 from crawler.core.visit import State
 from crawler.store.database import BY_KEY, Connection, Database
+from crawler.store.record import unpack
 from crawler.store.report.feed import require_kept
 from crawler.store.report.versions import headers_from
 from crawler.store.rows import fetch_dicts, fetch_row, fetch_rows
@@ -223,13 +222,11 @@ async def shared_digests(db: Database, domain: Domain, *, of_versions: bool = Fa
 async def _pages(connection: Connection, statement: str, values: dict[str, Any]) -> list[TakenPage]:
     # Merged with the pages, texts and states would be read from the domain's first one on, for every batch again.
     await connection.execute(BY_KEY)
-    return [_page(row) for row in await fetch_dicts(connection, statement, values)]
+    return [_page(values["domain_id"], row) for row in await fetch_dicts(connection, statement, values)]
 
 
-def _page(row: dict[str, Any]) -> TakenPage:
+def _page(domain_id: int, row: dict[str, Any]) -> TakenPage:
     encoding, size, data = row.pop("encoding"), row.pop("body_bytes"), row.pop("data")
-    body = data
-    if encoding == "zstd":
-        body = zstandard.ZstdDecompressor().decompress(data, max_output_size=max(size, 1))
+    body = unpack(domain_id, row["digest"], encoding, size, data) if data is not None else None
     special = {"state": State(row["state"]), "headers": headers_from(row["headers"]), "body": body}
     return TakenPage(**row | special)
