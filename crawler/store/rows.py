@@ -1,6 +1,7 @@
 """Rows of a statement, read in one go: as values of a class whose fields are the columns, as dicts, or as they are.
 
-Each function reads on a connection, or in a transaction of its own where it is given a database.
+Each function reads on a connection, or in a transaction of its own where it is given a database. Where no values are
+given a percent sign in the statement stands for itself.
 """
 
 from collections.abc import AsyncIterator, Hashable, Mapping
@@ -29,20 +30,20 @@ async def fetch_values(place: Connection | Database, kind: type[T], statement: s
 async def fetch_dicts(place: Connection | Database, statement: str, values: Values) -> list[dict[str, Any]]:
     """Return the rows by the names of their columns."""
     async with _connection_of(place) as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
+        await cursor.execute(statement.encode(), values or None)
         return await cursor.fetchall()
 
 
 async def fetch_rows(place: Connection | Database, statement: str, values: Values) -> list[TupleRow]:
     """Return the rows as tuples."""
     async with _connection_of(place) as connection:
-        return await (await connection.execute(statement.encode(), values)).fetchall()
+        return await (await connection.execute(statement.encode(), values or None)).fetchall()
 
 
 async def fetch_row(place: Connection | Database, statement: str, values: Values) -> TupleRow | None:
     """Return the first row; None without any."""
     async with _connection_of(place) as connection:
-        return await (await connection.execute(statement.encode(), values)).fetchone()
+        return await (await connection.execute(statement.encode(), values or None)).fetchone()
 
 
 async def fetch_number(place: Connection | Database, statement: str, values: Values) -> int:
