@@ -8,8 +8,8 @@ from prefect.events import emit_event
 from prefect.runtime import flow_run
 
 from crawler.app.database import open_database_of
-from crawler.app.plans import Agreement, DomainAudit, findings
-from crawler.app.plans import audit as audit_domains
+from crawler.app.reports import Agreement, DomainAudit, findings
+from crawler.app.reports import audit as audit_domains
 from crawler.format.reports import format_agreement, markdown_table
 from crawler.settings import settings
 from flows.ending import says_why

@@ -8,8 +8,8 @@ from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 
 from crawler.app.database import open_database_of
-from crawler.app.plans import HourlyPlan, Planned, plan_hourly
 from crawler.app.registration import domain_named
+from crawler.app.reports import HourlyPlan, Planned, plan_hourly
 from crawler.format.reports import format_plan, markdown_table
 from crawler.format.values import format_bytes
 from crawler.settings import settings

@@ -17,11 +17,12 @@ from pathlib import Path
 from benchmarks.harness.database import HOME, new_database
 from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
+from benchmarks.store import sizes
+from benchmarks.store.sizes import Stored
 from crawler.core.domain import Domain
 from crawler.prune import Pruned, prune_domain
 from crawler.store import report, retention
 from crawler.store.database import Database, open_database
-from crawler.store.retention import Stored
 from tests.engine.corpus import fetch
 from tests.engine.crawls import DAY, START, crawl, recrawl, register
 from tests.engine.static import StaticServer
@@ -123,7 +124,7 @@ async def stored(db: Database) -> Sequence[Stored]:
         await connection.set_autocommit(True)  # VACUUM runs in no transaction
         await connection.execute("VACUUM (ANALYZE)")
         await connection.set_autocommit(False)
-    return await retention.stored(db)
+    return await sizes.stored(db)
 
 
 def row(stage: str, each: Stored) -> tuple[object, ...]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.pages import changes_of
-from crawler.app.registration import domain_named, require_not_before_last_visit
+from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit
 from crawler.core.change import diff_words, excerpt
 from crawler.core.domain import Domain
 from crawler.core.freshness import template_of
 from crawler.errors import StoreUnavailable
 from crawler.format.kinds import NEWS
-from crawler.store import domains, report
+from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.domains import names
 from crawler.store.report import ChangeFilter, Edit, EventKind, FeedItem
@@ -152,8 +152,8 @@ async def find_changes(db: Database, query: ChangesQuery, *, at: datetime | None
     else:
         where = await changes_of(db, query.what) if query.what is not None else ChangeFilter()
     if at is not None:
-        every = [listed.domain for listed in await domains.every(db)]
-        await require_not_before_last_visit(db, [each for each in every if where.domain_id in {None, each.id}], at)
+        wanted = [each for each in await find_domains(db) if where.domain_id in {None, each.id}]
+        await require_not_before_last_visit(db, wanted, at)
     instant = at or datetime.now(UTC)
     await report.stamp_feed(db, at=instant)
     match query.since:

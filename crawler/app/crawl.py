@@ -15,6 +15,7 @@ from crawler.app.delivery.notifications import deliver_due
 from crawler.app.explain import explain_refusal
 from crawler.app.registration import (
     domain_named,
+    find_domains,
     home_seeds,
     require_not_before_last_visit,
     scope_of,
@@ -173,7 +174,8 @@ async def find_targets(
     if any of the names is not a URL. Raises BadInput for an instant before the last visit of a domain, too.
     """
     if not names:
-        await _check_instant(db, None, at=at)
+        if at is not None:
+            await find_domains(db, at=at)
         return Targets(None)
     clock = Clock.at(at)
     urls = {name: url_of(name) for name in names}
@@ -185,7 +187,7 @@ async def find_targets(
         domain = await domains.find(db, authority_of(url))
         if domain is not None or register is None:
             domain = domain or await domain_named(db, name)
-            await _check_instant(db, [domain], at=at)
+            await require_not_before_last_visit(db, [domain], at)
             known.append(domain)
         else:
             domain, answer = await register(name)
@@ -254,7 +256,7 @@ async def crawl(
 
 async def count_due(db: Database, wanted: Sequence[Domain] | None, *, at: datetime) -> int | None:
     """Return how many pages are due in these domains, or in all; None where counting them would take long."""
-    found = [each.domain for each in await domains.every(db)] if wanted is None else wanted
+    found = await find_domains(db) if wanted is None else wanted
     if len(found) > MAX_COUNTED:
         return None
     return sum([(await report.workload(db, domain, at=at)).looks for domain in found])
@@ -293,13 +295,6 @@ def _counted(hooks: ShiftHooks, settings: Settings) -> ShiftHooks:
             return count.result
 
     return ShiftHooks(progress, walk_lease)
-
-
-async def _check_instant(db: Database, wanted: Sequence[Domain] | None, *, at: datetime | None) -> None:
-    """Raise BadInput for an instant before a domain's last visit. Of all domains only a given instant is checked."""
-    if wanted is None:
-        wanted = [each.domain for each in await domains.every(db)] if at is not None else []
-    await require_not_before_last_visit(db, wanted, at)
 
 
 async def _charge(db: Database, settings: Settings, domain: Domain, answer: Fetched, *, at: datetime) -> None:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import (
     FoundDomain,
-    RootProbe,
     charge,
     domain_named,
     home_seeds,
@@ -19,6 +18,7 @@ from crawler.app.registration import (
     unasked,
     url_of,
 )
+from crawler.app.root_probe import RootProbe
 from crawler.app.rules import describe_rule
 from crawler.app.settings import SettingsPatch, describe_settings, without_settings
 from crawler.app.status import Wait, why_not_now
@@ -35,6 +35,7 @@ from crawler.settings import Settings
 from crawler.store import claim, domains, record
 from crawler.store.database import Database
 from crawler.store.domains import Listed
+from crawler.store.domains import every as list_domains
 from crawler.store.retention import SizeEstimate
 
 ROOTS_AT_ONCE = 16  # asked at a time: each is another server
@@ -90,7 +91,11 @@ async def add_domains(
         for name in names:
             what = known[name] if name in known else next(found)
             if isinstance(what, FoundDomain) and (existing := await domains.find(db, what.authority)) is not None:
-                await _charge_existing(db, settings, existing, what, at=at)
+                if what.requests:
+                    await domains.probed(
+                        db, existing, delay=settings.delay_of(existing.settings, is_own=existing.is_own)
+                    )
+                    await charge(db, existing, what, at=at)
                 what = existing  # named by a name of it that was not known
             if isinstance(what, Domain):
                 added.append(Added(name, what, error=str(domains.registered_already(what))))
@@ -193,14 +198,6 @@ def _why_unasked(domain_settings: DomainSettings, *, at: datetime) -> str:
     return f"its hours are closed until {format_when(opens_at, now=at)}" if opens_at > at else ""
 
 
-async def _charge_existing(
-    db: Database, settings: Settings, domain: Domain, found: FoundDomain, *, at: datetime
-) -> None:
-    if found.requests:
-        await domains.probed(db, domain, delay=settings.delay_of(domain.settings, is_own=domain.is_own))
-        await charge(db, domain, found, at=at)
-
-
 def missing_secrets(
     settings: Settings, domain_settings: DomainSettings, *, unless: DomainSettings | None = None
 ) -> list[str]:
@@ -211,11 +208,6 @@ def missing_secrets(
     before = unless.credentials.references if unless is not None else ()
     asked = [each for each in domain_settings.credentials.references if each not in before]
     return [why for reference in asked if (why := why_missing(settings, reference))]
-
-
-async def list_domains(db: Database) -> list[Listed]:
-    """Return all domains with their numbers of pages, by name."""
-    return await domains.every(db)
 
 
 def domain_state(listed: Listed, *, at: datetime) -> str:

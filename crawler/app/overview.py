@@ -1,21 +1,21 @@
 """Domains at a glance: all of them with their freshness and costs, and one of them with all that is known of it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from crawler.app.reports import calibration_of
 from crawler.app.status import Wait, why_not_now
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY
 from crawler.core.http import TrafficHour
 from crawler.core.visit import CountedAs
 from crawler.errors import failure_in
 from crawler.planner import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.settings import Settings
-from crawler.store import domains, learned, plan, report, subscriptions
+from crawler.store import domains, learned, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.learned import TrustRow
 from crawler.store.plan import Calibration
@@ -65,7 +65,8 @@ class UncountedCard:
     tracked: int
 
 
-FindCard = Callable[[Domain], Awaitable[DomainCard | UncountedCard | None]]  # None for one that was removed meanwhile
+# None for a domain that was removed meanwhile.
+FindCard = Callable[[Domain], Coroutine[Any, Any, DomainCard | UncountedCard | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +89,13 @@ async def uncounted_card(db: Database, domain: Domain) -> UncountedCard:
     return UncountedCard(domain, await report.tracked_pages(db, domain))
 
 
-async def list_summaries(
-    db: Database, find_card: FindCard, *, at: datetime, after: str = "", most: int = DOMAINS_SHOWN
-) -> HomeFacts:
+async def list_summaries(db: Database, find_card: FindCard, *, at: datetime, after: str = "") -> HomeFacts:
     """Return the domains in short, by name, those that follow `after`."""
-    following = await domains.named_after(db, after, most=most + 1)
+    following = await domains.named_after(db, after, most=DOMAINS_SHOWN + 1)
     async with _at_once() as tasks:  # several connections: a page of small domains is many short questions
-        asked = [tasks.create_task(_carded(find_card, domain)) for domain in following[:most]]
+        asked = [tasks.create_task(find_card(domain)) for domain in following[:DOMAINS_SHOWN]]
     cards = [each.result() for each in asked]
-    more = following[most - 1].authority if len(following) > most else ""
+    more = following[DOMAINS_SHOWN - 1].authority if len(following) > DOMAINS_SHOWN else ""
     return HomeFacts(
         at=at,
         cards=tuple(card for card in cards if isinstance(card, DomainCard)),
@@ -110,10 +109,6 @@ async def list_summaries(
 def _is_in_trouble(state: SubscriptionState, *, at: datetime) -> bool:
     since = state.untold_since(at=at)
     return bool(state.failures or state.dead or (since is not None and at - since > UNTOLD))
-
-
-async def _carded(find_card: FindCard, domain: Domain) -> DomainCard | UncountedCard | None:
-    return await find_card(domain)
 
 
 async def summarize_domain(
@@ -133,31 +128,19 @@ async def summarize_domain(
     found = await report.domain_report(db, domain, at=at, window=window, kept_for=kept_for)
     if found is None:
         return None
-    today = found.at.astimezone(UTC).date()
-    past = await report.freshness_over_time(
-        db,
-        domain,
-        instants=_instants(domain, found.at, window, count=instants),
-        by_rank=sample // 2,
-        by_chance=sample // 2,
-    )
+    # Evenly over the window, or over the domain's life where that is shorter.
+    length = min(window, max(found.at - domain.registered_at, timedelta(0)))
+    at_each = [found.at - length + length * n / instants for n in range(instants)]
+    half = sample // 2
+    past = await report.freshness_over_time(db, domain, instants=at_each, by_rank=half, by_chance=half)
     if found.freshness is not None and found.freshness_plain is not None:
-        now = PastFreshness(
-            at=found.at, pages=found.known, freshness=found.freshness, freshness_plain=found.freshness_plain
-        )
-        past = [*past, now]
+        past.append(PastFreshness(found.at, found.known, found.freshness, found.freshness_plain))
     return DomainCard(
         domain=domain,
         report=found,
-        calibration=await plan.calibration(db, domain, since=today - max(window, DAY), until=today),
+        calibration=await calibration_of(db, domain, found),
         past=tuple(past),
     )
-
-
-def _instants(domain: Domain, until: datetime, window: timedelta, *, count: int) -> Sequence[datetime]:
-    """Instants before `until`, evenly over the window, or over the domain's life where that is shorter."""
-    length = min(window, max(until - domain.registered_at, timedelta(0)))
-    return [until - length + length * n / count for n in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,13 +253,13 @@ async def _groups(db: Database, domain: Domain, card: DomainCard, *, kept_for: t
 
 def worries_of(pages: Sequence[PageLine]) -> tuple[Worry, ...]:
     """Return the pages by importance times the chance that the copy is out of date."""
-    known = [page for page in pages if page.importance is not None and page.freshness is not None]
-    whole = sum(page.importance or 0.0 for page in known) or 1.0
-    found = [
-        Worry(page, 1 - page.freshness, page.importance * (1 - page.freshness) / whole)
-        for page in known
+    known = [
+        (page, page.importance, 1 - page.freshness)
+        for page in pages
         if page.importance is not None and page.freshness is not None
     ]
+    whole = sum(importance for _, importance, _ in known) or 1.0
+    found = [Worry(page, staleness, importance * staleness / whole) for page, importance, staleness in known]
     return tuple(sorted(found, key=lambda worry: -worry.share)[:WORRIES])
 
 

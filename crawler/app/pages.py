@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.registration import domain_named, require_not_before_last_visit, scope_of, url_of
+from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit, scope_of, url_of
 from crawler.core.change import (
     LEAST_TEXT_BYTES,
     BlockDiff,
@@ -217,7 +217,7 @@ async def list_pages(
         raise BadInput(f"{state!r} is no state of a page; there are {', '.join(STATES)}")
     if text is None and state is None:
         raise BadInput("pages of which domain? recrawl pages DOMAIN, or --state for those of all domains")
-    every = [await domain_named(db, text)] if text else [listed.domain for listed in await domains.every(db)]
+    every = await find_domains(db, text or None)
     if at is not None and text and state is None:
         last = (await domains.status_of(db, every[0], at=at)).last_visit_at
         if last is not None and at < last:
@@ -240,9 +240,8 @@ async def find_duplicates(
 
     text: a domain; None for all.  max_bits: in which fingerprints may differ.  max_members: pages named of each group.
     """
-    every = [await domain_named(db, text)] if text is not None else [each.domain for each in await domains.every(db)]
     found: list[Alike] = []
-    for domain in every:
+    for domain in await find_domains(db, text):
         await report.fill(db, domain)
         found += await report.alike(db, domain, bits=max_bits, most=max_count + 1, members=max_members)
     return sorted(found, key=lambda group: -group.pages)

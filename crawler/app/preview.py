@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from crawler.app.registration import require_not_before_last_visit, scope_of, url_of
+from crawler.app.registration import find_domains, require_not_before_last_visit, scope_of, url_of
 from crawler.app.status import Wait, WaitReason, why_not_now
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import Authority, Url, authority_of, path_and_query
@@ -85,7 +85,7 @@ async def preview_crawl(
             unknown[authority] = None
         else:
             known[domain.id] = domain
-    wanted = list(known.values()) if names else [listed.domain for listed in await domains.every(db)]
+    wanted = list(known.values()) if names else await find_domains(db)
     if at is not None or names:
         await require_not_before_last_visit(db, wanted, at)
     instant = at or datetime.now(UTC)

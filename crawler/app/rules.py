@@ -61,11 +61,6 @@ async def _set_rules(db: Database, domain: Domain, rules: tuple[PageRule, ...], 
     return await domains.change(db, domain, replace(domain.settings, rules=rules), at=at)
 
 
-async def count_pages_by_pattern(db: Database, domain: Domain) -> dict[str, int]:
-    """Return how many pages count for the limit of each pattern that has one."""
-    return await pages_by_pattern(db, domain)
-
-
 def describe_rule(rule: PageRule) -> dict[str, object]:
     """Return a rule for JSON; null where it says nothing."""
     return {

@@ -15,6 +15,7 @@ from crawler.store import claim, domains
 from crawler.store.database import Database
 
 MAX_LOOKED_AT = 1000  # domains, to find those that wait
+MAX_NAMED = 10  # of these
 
 
 class WaitReason(StrEnum):
@@ -148,7 +149,6 @@ async def waiting_domains(
     at: datetime,
     only: Collection[Domain] | None = None,
     requested: bool = False,
-    max_count: int = 10,
 ) -> list[tuple[Domain, Wait]]:
     """Return domains in which pages are due or requested and wait, with the reason; the first ones by name.
 
@@ -160,18 +160,13 @@ async def waiting_domains(
         wait = await why_not_now(db, domain, settings, at=at)
         if wait is not None and wait.reason not in {WaitReason.NO_WORKER, WaitReason.NOT_DUE}:
             found.append((domain, wait))
-        if len(found) == max_count:
+        if len(found) == MAX_NAMED:
             break
     return found
 
 
-async def domain_wait(db: Database, domain: Domain, settings: Settings, *, at: datetime) -> str:
-    """Return `format_wait` of a domain at an instant."""
-    return format_wait(await why_not_now(db, domain, settings, at=at), domain, now=at)
-
-
 async def page_wait(db: Database, domain: Domain, settings: Settings, *, at: datetime) -> str:
-    """Return what `domain_wait` does, for the domain of a page that says itself when it is due."""
+    """Return `format_wait` of the domain of a page, which says itself when it is due."""
     wait = await why_not_now(db, domain, settings, at=at)
     is_about_due = wait is not None and wait.reason is WaitReason.NOT_DUE
     return "" if is_about_due else format_wait(wait, domain, now=at)

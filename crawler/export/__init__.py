@@ -7,11 +7,8 @@ their own and know nothing of the store. Uses core and the store; the command ca
 spreadsheet, here and wherever CSV is written.
 """
 
-from crawler.export.cells import cell, shown_value
-from crawler.export.export import Exported, Format, export
-from crawler.export.in_thread import called, in_thread
+from crawler.export.export import Exported, Format, What, export
 from crawler.export.postgres_index import PostgresIndex
-from crawler.export.source import What
-from crawler.export.sqlite_index import SqliteIndex
-from crawler.export.sqlite_search import SearchHit, is_searchable, require_words, search
-from crawler.export.sync import Synced, sync
+from crawler.export.rows import cell, shown_value
+from crawler.export.sqlite_index import SearchHit, SqliteIndex, is_searchable, require_words, search
+from crawler.export.sync import Index, Synced, called, in_thread, sync

@@ -1,18 +1,20 @@
 """One domain's pages from the store to a writer, in batches of bounded size."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from crawler.core.domain import Domain
-from crawler.core.http import Authority
+from crawler.core.http import Authority, PageKey
 from crawler.errors import CrawlerError
-from crawler.export.source import Source, What
 from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import TakenPage
+from crawler.store.report import TakenPage, VersionKey
+
+PAGES_AT_ONCE = 200  # with bodies of up to ten megabytes each, though few are larger than a hundredth of that
+BODIES_AT_ONCE = 20
 
 
 class Format(StrEnum):
@@ -43,6 +45,55 @@ class Format(StrEnum):
     def has_versions(self) -> bool:
         """Whether it can hold several versions of a page."""
         return not self.is_folder
+
+
+class What(StrEnum):
+    """What a row, or a record, of an export is about."""
+
+    PAGES = "pages"
+    CHUNKS = "chunks"
+    VERSIONS = "versions"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The pages of a domain to be written. bodies: with them."""
+
+    db: Database
+    domain: Domain
+    what: What
+    bodies: bool
+
+    @property
+    def most(self) -> int:
+        """How many are in memory at a time."""
+        return BODIES_AT_ONCE if self.bodies else PAGES_AT_ONCE
+
+    async def all(self) -> AsyncIterator[tuple[list[TakenPage], None]]:
+        """All pages, or versions, by key; there is no cursor between them."""
+        if self.what is What.VERSIONS:
+            place: VersionKey | None = report.FIRST_VERSION
+            while place is not None:
+                batch, place = await report.versions_to_take(
+                    self.db, self.domain, after=place, most=self.most, bodies=self.bodies
+                )
+                yield batch, None
+            return
+        key = PageKey(b"")
+        while batch := await report.pages_to_take(self.db, self.domain, after=key, most=self.most, bodies=self.bodies):
+            yield batch, None
+            key = batch[-1].key
+
+    async def changed(self, *, after: int, until: int) -> AsyncIterator[tuple[list[TakenPage], int]]:
+        """The pages, or versions, of which the feed tells between two cursors, in its order, each time
+        with the cursor behind them. Raises CursorTooOld.
+        """
+        take = report.new_versions_to_take if self.what is What.VERSIONS else report.changed_pages_to_take
+        while after < until:
+            batch, after = await take(
+                self.db, self.domain, after=after, until=until, most=self.most, bodies=self.bodies
+            )
+            yield batch, after
 
 
 WITH_BODIES = frozenset({Format.MARKDOWN, Format.WARC})
@@ -93,7 +144,7 @@ async def export(
     in_chunks = what is What.CHUNKS
     writer = _writer(form, to, domain.authority, in_chunks=in_chunks, shared=shared, is_whole=not since)
     pages = 0
-    async for batch in source.all() if since is None else source.changed(after=since, until=until):
+    async for batch, _ in source.all() if since is None else source.changed(after=since, until=until):
         for page in batch:
             writer.write(page)
         pages += len(batch)
@@ -118,11 +169,11 @@ def _writer(
         return MarkdownFolder(to, authority=authority, is_whole=is_whole)
     match form:
         case Format.JSONL:
-            from crawler.export.lines import JsonLines
+            from crawler.export.rows import JsonLines
 
             return JsonLines(to, in_chunks=in_chunks)
         case Format.CSV:
-            from crawler.export.lines import Csv
+            from crawler.export.rows import Csv
 
             return Csv(to)
         case Format.WARC:

@@ -1,12 +1,11 @@
 """Parquet: the rows of pages in columns, compressed, a group of rows at a time."""
 
-from collections.abc import Sequence
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crawler.export.rows import Row, chunk_rows, row_of
+from crawler.export.rows import Row, rows_of
 from crawler.store.report import TakenPage
 
 GROUP_CHARS = 16 << 20  # of text, after which a group of rows is written
@@ -56,7 +55,7 @@ class Parquet:
         self._chars = 0
 
     def write(self, page: TakenPage) -> None:
-        rows: Sequence[Row] = list(chunk_rows(page)) if self._in_chunks else [row_of(page)]
+        rows = rows_of(page, in_chunks=self._in_chunks)
         self._rows += rows
         self._chars += sum(len(row["text"]) for row in rows)
         if self._chars >= GROUP_CHARS or len(self._rows) >= GROUP_ROWS:

@@ -7,7 +7,6 @@ What embeds texts fills the column where it is null; sync empties it where a chu
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from types import TracebackType
 from typing import Self
 
 import psycopg
@@ -65,7 +64,7 @@ PUT_PAGE = """
 DROP_CHUNKS = "DELETE FROM recrawl_index.chunk WHERE url = %(url)s AND id <> ALL(%(ids)s::text[])"
 PUT_CHUNK = """
     INSERT INTO recrawl_index.chunk AS c (id, url, place, heading, text)
-    VALUES (%(id)s, %(url)s, %(place)s, %(heading)s, %(text)s)
+    VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (id) DO UPDATE
        SET place = excluded.place, heading = excluded.heading, text = excluded.text,
            embedding = CASE WHEN c.text = excluded.text THEN c.embedding END
@@ -85,6 +84,8 @@ MOVE_CURSOR = "UPDATE recrawl_index.sync SET cursor = %(cursor)s WHERE domain = 
 
 class PostgresIndex:
     """The index in a database, in a schema of its own, which is made; a context manager. url: postgresql://...
+
+    Its verbs are those of SqliteIndex, each a transaction of its own.
 
     Another sync of the same index waits until this one ends. Raises CrawlerError where it cannot be written.
     """
@@ -108,9 +109,7 @@ class PostgresIndex:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._db.close()
 
     def domains(self) -> list[str]:
@@ -180,20 +179,9 @@ class PostgresIndex:
         self._db.execute(PUT_PAGE, {name: getattr(page, name) for name in names} | {"domain": domain})
         chunks = list(chunks_of_page(page))
         self._db.execute(DROP_CHUNKS, {"url": page.url, "ids": [chunk.id for chunk in chunks]})
+        rows = [(chunk.id, page.url, n, list(chunk.headings), chunk.text) for n, chunk in enumerate(chunks)]
         with self._db.cursor() as cursor:
-            cursor.executemany(
-                PUT_CHUNK,
-                [
-                    {
-                        "id": chunk.id,
-                        "url": page.url,
-                        "place": place,
-                        "heading": list(chunk.headings),
-                        "text": chunk.text,
-                    }
-                    for place, chunk in enumerate(chunks)
-                ],
-            )
+            cursor.executemany(PUT_CHUNK, rows)
 
 
 @contextmanager

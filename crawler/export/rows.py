@@ -1,7 +1,11 @@
-"""A page as a row: the same names and values in lines of JSON, in CSV and in Parquet."""
+"""Pages as rows: the same names and values in lines of JSON, in CSV and in Parquet."""
 
+import csv
+import io
+import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from datetime import date, datetime
+from typing import Any, BinaryIO
 
 from crawler.store.report import TakenPage
 
@@ -14,7 +18,16 @@ COLUMNS = (
 CHUNK_COLUMNS = ("url", "state", "chunk", "heading", "title", "language", "version", "version_at", "text")
 
 
-def row_of(page: TakenPage) -> Row:
+# A spreadsheet takes a cell that begins so for a formula. Source: OWASP, "CSV Injection".
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def rows_of(page: TakenPage, *, in_chunks: bool) -> list[Row]:
+    """Return a page as rows: one by the names of COLUMNS, or one for each chunk by those of CHUNK_COLUMNS."""
+    return list(_chunk_rows(page)) if in_chunks else [_page_row(page)]
+
+
+def _page_row(page: TakenPage) -> Row:
     """A page as one row, by the names of COLUMNS. A page that is not there any more has no text."""
     row = {name: getattr(page, name) for name in COLUMNS}
     row["state"], row["digest"] = page.state.value, page.digest.hex() if page.digest is not None else None
@@ -23,7 +36,7 @@ def row_of(page: TakenPage) -> Row:
     return row
 
 
-def chunk_rows(page: TakenPage) -> Iterator[Row]:
+def _chunk_rows(page: TakenPage) -> Iterator[Row]:
     """A page as a row for each part of it under a heading, by the names of CHUNK_COLUMNS; needs its body.
 
     A page that is not there any more is one row with no chunk: whoever keeps chunks deletes those that it had.
@@ -37,3 +50,62 @@ def chunk_rows(page: TakenPage) -> Iterator[Row]:
         return
     for chunk in chunks_of_page(page):
         yield shared | {"chunk": chunk.id, "heading": list(chunk.headings), "text": chunk.text}
+
+
+class JsonLines:
+    """One JSON object in a line for each page, or for each chunk of it; UTF-8. Instants are in ISO 8601."""
+
+    def __init__(self, stream: BinaryIO, *, in_chunks: bool) -> None:
+        self._stream, self._in_chunks = stream, in_chunks
+
+    def write(self, page: TakenPage) -> None:
+        for row in rows_of(page, in_chunks=self._in_chunks):
+            self._stream.write(json.dumps(row, ensure_ascii=False, default=_plain).encode() + b"\n")
+
+    def close(self) -> None:
+        self._stream.flush()
+
+
+class Csv:
+    """One row for each page, behind a row of names; UTF-8. No cell is a formula."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        self._rows = csv.writer(self._text, lineterminator="\n")
+        self._rows.writerow(COLUMNS)
+
+    def write(self, page: TakenPage) -> None:
+        row = _page_row(page)
+        self._rows.writerow([cell(row[name]) for name in COLUMNS])
+
+    def close(self) -> None:
+        self._text.detach().flush()
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{value!r} has no place in JSON")
+
+
+def cell(value: object) -> object:
+    """A value as a cell: text that would be a formula begins with an apostrophe; numbers are as they are."""
+    if value is None or isinstance(value, int | float):
+        return value
+    text = shown_value(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def shown_value(value: object) -> str:
+    """A value of a column in one word: instants in ISO 8601, bytes in hexadecimal digits."""
+    match value:
+        case None:
+            return ""
+        case bytes():
+            return value.hex()
+        case datetime() | date():
+            return value.isoformat()
+        case float():
+            return f"{value:.6g}"
+        case _:
+            return str(value)

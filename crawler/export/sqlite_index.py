@@ -1,4 +1,4 @@
-"""A full-text index of pages in one file: SQLite with FTS5, in chunks by heading.
+"""A full-text index of pages in one file, and the search in it: SQLite with FTS5, in chunks by heading.
 
 SELECT p.url, c.heading, snippet(chunk_text, 1, '[', ']', '...', 12)
 FROM chunk_text JOIN chunk c ON c.rowid = chunk_text.rowid JOIN page p ON p.id = c.page
@@ -9,13 +9,16 @@ import asyncio
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from crawler.errors import CrawlerError
+from crawler.core.http import Url
+from crawler.errors import BadInput, CrawlerError
 from crawler.store.report import TakenPage
 
 FORM = 3  # of the tables, and of the chunks in them; kept in the file
@@ -56,6 +59,20 @@ CREATE TABLE sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass INTEGER NOT NUL
 FROM_FORM = {1: "ALTER TABLE sync ADD COLUMN source TEXT;", 2: ""}
 READ_ANEW = "UPDATE sync SET cursor = NULL;"
 
+MOST_WORDS = 32
+WITHIN = timedelta(seconds=20)  # of one search: a single letter with a * may stand for half of a large index
+STEPS = 100_000  # of SQLite's machine, after which the clock is looked at: some milliseconds
+# A heading says more of what a part is about than one sentence of it.
+FOUND = """
+    SELECT p.url, p.domain, p.title, p.version, p.version_at, c.id, c.heading,
+           snippet(chunk_text, 1, '[', ']', ' ... ', 40)
+      FROM chunk_text
+      JOIN chunk c ON c.rowid = chunk_text.rowid
+      JOIN page p ON p.id = c.page
+     WHERE chunk_text MATCH ?1 AND (?2 IS NULL OR p.domain = ?2)
+     ORDER BY bm25(chunk_text, 3.0, 1.0) LIMIT ?3
+"""
+
 
 class SqliteIndex:
     """The index in a file, which is made; a context manager. Raises CrawlerError for a file of another kind."""
@@ -76,9 +93,7 @@ class SqliteIndex:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._db.close()
 
     def _set_up(self) -> None:
@@ -121,6 +136,7 @@ class SqliteIndex:
         return removed
 
     def cursor(self, domain: str, *, source: str) -> int | None:
+        """Where the last sync of a domain ended; None where none did, or where it was of another source."""
         with _as_ours(self._file):
             row = self._db.execute(
                 "SELECT cursor FROM sync WHERE domain = ? AND source = ?", (domain, source)
@@ -128,6 +144,7 @@ class SqliteIndex:
         return None if row is None else row[0]
 
     def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
+        """Take pages in, and those out that are not there any more; gives how many went. cursor: kept with them."""
         removed = 0
         with self._transaction():
             self._db.execute("INSERT INTO sync (domain) VALUES (?) ON CONFLICT DO NOTHING", (domain,))
@@ -143,6 +160,7 @@ class SqliteIndex:
         return removed
 
     def begin_anew(self, domain: str, *, source: str) -> None:
+        """From now on count which pages of a domain are put. source: whose cursors are kept with them."""
         with self._transaction():
             self._db.execute(
                 "INSERT INTO sync (domain, pass, source) VALUES (?, 1, ?)"
@@ -151,6 +169,7 @@ class SqliteIndex:
             )
 
     def end_anew(self, domain: str, *, cursor: int) -> int:
+        """Take out the pages that were not put since then, and keep the cursor; gives how many went."""
         with self._transaction():
             removed = self._db.execute(
                 "DELETE FROM page WHERE domain = ?1 AND pass <> (SELECT pass FROM sync WHERE domain = ?1)", (domain,)
@@ -206,3 +225,70 @@ def _as_ours(file: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise CrawlerError(f"{file} is no index that can be written: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A part of a page that says what was searched for.
+
+    chunk: the part's id, which stays (export/chunks.py).  heading: those it stands under.  excerpt: Markdown around the
+    words, which stand in brackets.  version_at: ISO 8601, when that version was first seen.
+    """
+
+    url: Url
+    domain: str
+    title: str
+    version: int
+    version_at: str | None
+    chunk: str
+    heading: str
+    excerpt: str
+
+
+def is_searchable(file: Path) -> bool:
+    """Whether an index is there that can be searched: not before its tables are made."""
+    try:
+        with closing(_opened(file)) as db:
+            (form,) = db.execute("PRAGMA user_version").fetchone()
+            return 1 <= int(form) <= FORM  # older ones differ in what they keep for sync
+    except sqlite3.Error:
+        return False
+
+
+def require_words(words: str) -> None:
+    """Raise BadInput for what nothing can be searched for by: no words, or too many."""
+    _query(words)
+
+
+def search(
+    file: Path, words: str, *, domain: str | None = None, most: int = 10, within: timedelta = WITHIN
+) -> list[SearchHit]:
+    """The parts that have all of the words, in any order; a * at the end of a word stands for any ending.
+
+    Raises BadInput for no words or too many, CrawlerError where the file is no index, or where it takes too long.
+    """
+    query = _query(words)
+    end = time.monotonic() + within.total_seconds()
+    try:
+        with closing(_opened(file)) as db:
+            db.set_progress_handler(lambda: time.monotonic() > end, STEPS)
+            return [SearchHit(*row) for row in db.execute(FOUND, (query, domain, most))]
+    except sqlite3.Error as error:
+        if time.monotonic() > end:
+            raise CrawlerError(
+                f"the search takes longer than {within.total_seconds():g} s: say more words, or longer ones"
+            ) from error
+        raise CrawlerError(f"{file} cannot be searched: {error}; recrawl sync {file} makes an index") from error
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+
+
+def _query(words: str) -> str:
+    """The words as FTS5 takes them: each a string of its own, so that none is an operator."""
+    bare = {word: word.rstrip("*").replace('"', "").replace("\0", "") for word in words.split()}
+    typed = [word for word, said in bare.items() if any(map(str.isalnum, said))]
+    if not typed or len(typed) > MOST_WORDS:
+        raise BadInput(f"search for one to {MOST_WORDS} words")
+    return " ".join(f'"{bare[word]}"{"*" if word.endswith("*") else ""}' for word in typed)

@@ -6,45 +6,26 @@ the cursor it keeps whose it is: positions of another database, of a copy that w
 registered anew mean other changes, and then all pages are read.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
-from contextlib import AbstractAsyncContextManager, suppress
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, TypeVar
 
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey
 from crawler.errors import CursorTooOld
-from crawler.export.in_thread import called
+from crawler.export.export import Source, What
+from crawler.export.postgres_index import PostgresIndex
+from crawler.export.sqlite_index import SqliteIndex
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage
 
-PAGES_AT_ONCE = 20  # with their bodies; a commit each
-
-
-class Index(Protocol):
-    """What keeps pages elsewhere. Each verb is one transaction of its own."""
-
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """Whoever keeps it in step has it alone: what one has read long ago must not follow what another read later."""
-        ...
-
-    def cursor(self, domain: str, *, source: str) -> int | None:
-        """Where the last sync of a domain ended; None where none did, or where it was of another source."""
-        ...
-
-    def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
-        """Take pages in, and those out that are not there any more; gives how many went. cursor: kept with them."""
-        ...
-
-    def begin_anew(self, domain: str, *, source: str) -> None:
-        """From now on count which pages of a domain are put. source: whose cursors are kept with them."""
-        ...
-
-    def end_anew(self, domain: str, *, cursor: int) -> int:
-        """Take out the pages that were not put since then, and keep the cursor; gives how many went."""
-        ...
+Index = SqliteIndex | PostgresIndex
+Opened = TypeVar("Opened", bound=Index)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,49 +53,47 @@ async def sync(
     """
     async with index.turn():
         source, until = await report.feed_source(db, domain), await report.end_of_feed(db)
-        since = None if anew else await called(thread, index.cursor, domain.authority, source=source)
+        pages = Source(db, domain, What.PAGES, bodies=True)
+        name, put, removed = domain.authority, 0, 0
+
+        async def take_in(batches: AsyncIterator[tuple[list[TakenPage], int | None]]) -> None:
+            nonlocal put, removed
+            async for batch, cursor in batches:
+                removed += await called(thread, index.put, name, batch, cursor=cursor)
+                put += sum(page.is_there for page in batch)
+                progress(put)
+
+        since = None if anew else await called(thread, index.cursor, name, source=source)
         if since is not None and since <= until:
             with suppress(CursorTooOld):
-                return await _go_on(db, domain, index, since=since, until=until, progress=progress, thread=thread)
-        await called(thread, index.begin_anew, domain.authority, source=source)
-        return await _all(db, domain, index, until=until, progress=progress, thread=thread)
+                await take_in(pages.changed(after=since, until=until))
+                return Synced(put, removed, until, is_anew=False)
+        put = removed = 0
+        await called(thread, index.begin_anew, name, source=source)
+        await take_in(pages.all())
+        removed = await called(thread, index.end_anew, name, cursor=until)
+        return Synced(put, removed, until, is_anew=True)
 
 
-async def _go_on(
-    db: Database,
-    domain: Domain,
-    index: Index,
-    *,
-    since: int,
-    until: int,
-    progress: Callable[[int], None],
-    thread: Executor | None,
-) -> Synced:
-    """Put what changed after a cursor. Raises CursorTooOld."""
-    pages, removed = 0, 0
-    while since < until:
-        batch, since = await report.changed_pages_to_take(
-            db, domain, after=since, until=until, most=PAGES_AT_ONCE, bodies=True
-        )
-        removed += await called(thread, index.put, domain.authority, batch, cursor=since)
-        pages += sum(page.is_there for page in batch)
-        progress(pages)
-    return Synced(put=pages, removed=removed, cursor=until, is_anew=False)
+@asynccontextmanager
+async def in_thread(index: Opened) -> AsyncIterator[tuple[Opened, Executor]]:
+    """An index, open until the block ends, and the thread in which alone it is to be called (`called`).
+
+    The thread does one thing after the other: what a cancelled caller has begun is done before the index is closed.
+    """
+    thread = ThreadPoolExecutor(1, thread_name_prefix="index")
+    try:
+        await called(thread, index.__enter__)
+        try:
+            yield index, thread
+        finally:
+            await called(thread, index.__exit__, None, None, None)
+    finally:
+        thread.shutdown(wait=False)
 
 
-async def _all(
-    db: Database,
-    domain: Domain,
-    index: Index,
-    *,
-    until: int,
-    progress: Callable[[int], None],
-    thread: Executor | None,
-) -> Synced:
-    pages, key = 0, PageKey(b"")
-    while batch := await report.pages_to_take(db, domain, after=key, most=PAGES_AT_ONCE, bodies=True):
-        await called(thread, index.put, domain.authority, batch, cursor=None)
-        pages, key = pages + len(batch), batch[-1].key
-        progress(pages)
-    removed = await called(thread, index.end_anew, domain.authority, cursor=until)
-    return Synced(put=pages, removed=removed, cursor=until, is_anew=True)
+async def called(thread: Executor | None, function: Callable[..., T], *given: Any, **named: Any) -> T:
+    """What a function gives that is called in a thread; None for the caller's own."""
+    if thread is None:
+        return function(*given, **named)
+    return await asyncio.get_running_loop().run_in_executor(thread, partial(function, *given, **named))

@@ -28,10 +28,7 @@ class Warc:
         self._writer = WARCWriter(stream, gzip=True, warc_version="1.1")
         self._shared = shared
         self._first: dict[bytes, tuple[str, str, str]] = {}  # digest of WARC, URL and instant of such a body's record
-        about = {
-            "software": f"recrawl/{__version__}",
-            "format": "WARC File Format 1.1",
-        }
+        about = {"software": f"recrawl/{__version__}", "format": "WARC File Format 1.1"}
         self._writer.write_record(self._writer.create_warcinfo_record(name, about))
 
     def write(self, page: TakenPage) -> None:

@@ -1,13 +1,11 @@
 """What delivering needs, and what comes of it."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from crawler.engine import ParserPool
 from crawler.notify.target import FindSecret
-from crawler.plugins import NO_PLUGINS, Plugins
 from crawler.store.database import Database
 
 
@@ -28,30 +26,6 @@ class DeliveryContext:
     origin: str | None = None
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     real_now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
-
-
-@asynccontextmanager
-async def open_context(
-    db: Database,
-    *,
-    find_secret: FindSecret,
-    user_agent: str,
-    seal: Callable[[str], str] | None = None,
-    origin: str | None = None,
-    now: Callable[[], datetime] | None = None,
-    plugins: Plugins = NO_PLUGINS,
-) -> AsyncIterator[DeliveryContext]:
-    """What delivering needs, for as long as the block runs; processes that read pages start when they are needed."""
-    async with ParserPool(1, plugins=plugins) as readers:
-        yield DeliveryContext(
-            db=db,
-            readers=readers,
-            find_secret=find_secret,
-            user_agent=user_agent,
-            seal=seal,
-            origin=origin,
-            now=now or (lambda: datetime.now(UTC)),
-        )
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from crawler.errors import CrawlerError
@@ -53,9 +54,8 @@ async def keep_delivering(
     stop: asyncio.Event,
     tell: Callable[[Delivered], None],
     only: int | None = None,
-    pause: timedelta = PAUSE,
 ) -> None:
-    """Deliver until `stop` is set, and look again after each pause. tell: hears of each subscription that was served.
+    """Deliver until `stop` is set, and look again after each PAUSE. tell: hears of each subscription that was served.
 
     What is due to others is sent while a slow target is waited for. Raises StoreUnavailable.
     """
@@ -64,48 +64,43 @@ async def keep_delivering(
         while not stop.is_set():
             await rounds.begin(tell)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), pause.total_seconds())
+                await asyncio.wait_for(stop.wait(), PAUSE.total_seconds())
 
 
+@dataclass(slots=True)
 class _Rounds:
     """Rounds over all subscriptions; one that is still being served is left to that."""
 
-    def __init__(
-        self,
-        context: DeliveryContext,
-        locks: DeliveryLocks,
-        tasks: asyncio.TaskGroup,
-        *,
-        only: int | None,
-        may_go_on: Callable[[], bool],
-    ) -> None:
-        self._context, self._locks, self._tasks = context, locks, tasks
-        self._only, self._may_go_on = only, may_go_on
-        self._places = asyncio.Semaphore(SIDE_BY_SIDE)
-        self._served: set[int] = set()
-        self._left_until: dict[int, float] = {}  # in the loop's time
+    context: DeliveryContext
+    locks: DeliveryLocks
+    tasks: asyncio.TaskGroup
+    only: int | None
+    may_go_on: Callable[[], bool]
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
+    _served: set[int] = field(default_factory=set)
+    _left_until: dict[int, float] = field(default_factory=dict)  # in the loop's time
 
     async def begin(self, tell: Callable[[Delivered], None]) -> None:
         """Bring the feed up to date, and begin to serve each subscription."""
-        db = self._context.db
-        listed = [each for each in await subscriptions.every(db) if self._only in {None, each.id}]
+        db = self.context.db
+        listed = [each for each in await subscriptions.every(db) if self.only in {None, each.id}]
         if not listed:
             return
-        await report.stamp_feed(db, at=self._context.now())
+        await report.stamp_feed(db, at=self.context.now())
         end = await report.end_of_feed(db)
         now = asyncio.get_running_loop().time()
         for each in listed:
             if each.id not in self._served and self._left_until.get(each.id, now) <= now:
                 self._served.add(each.id)
-                self._tasks.create_task(self._serve(each, end, tell), name=f"subscription-{each.id}")
+                self.tasks.create_task(self._serve(each, end, tell), name=f"subscription-{each.id}")
 
     async def _serve(self, each: Subscription, end: int, tell: Callable[[Delivered], None]) -> None:
         done = Delivered()
         try:
             async with self._places:
-                if self._may_go_on() and await self._locks.take(each.id):
+                if self.may_go_on() and await self.locks.take(each.id):
                     try:
-                        await serve(self._context, each, done, end=end, may_go_on=self._may_go_on)
+                        await serve(self.context, each, done, end=end, may_go_on=self.may_go_on)
                     except CrawlerError:
                         raise
                     except Exception as error:
@@ -114,7 +109,7 @@ class _Rounds:
                         done.failed[each.id] = f"it cannot be served, and the log tells why ({type(error).__name__})"
                         self._leave(each.id, BROKEN_PAUSE)
                     finally:
-                        await self._locks.give_back(each.id)
+                        await self.locks.give_back(each.id)
                     if done.elsewhere:
                         self._leave(each.id, ELSEWHERE_PAUSE)
         finally:

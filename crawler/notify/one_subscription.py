@@ -5,24 +5,29 @@ import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import UTC, timedelta
 from uuid import uuid4
 
 from crawler.core.alert import is_hopeless, next_try
 from crawler.core.http import parse_reference, retry_after
 from crawler.engine import child_environment
 from crawler.notify.context import Delivered, DeliveryContext
-from crawler.notify.fitting import lower_bound, parts_of
-from crawler.notify.payload import keys_of
-from crawler.notify.reading import read_feed_for
-from crawler.notify.seals import may_run, not_run_here, why_unserved
+from crawler.notify.payload import keys_of, parts_of
+from crawler.notify.reading import Watch, read_feed_for
 from crawler.notify.sending import MOST_CHANGES, DeliveryOutcome, TargetSender
-from crawler.notify.target import TargetKind, TargetLacking, found_target, secret_at
-from crawler.notify.watching import Watch
+from crawler.notify.target import TargetKind, TargetLacking, found_target, sealed_text, secret_at
 from crawler.store import outbox, subscriptions
 from crawler.store.outbox import Message, Retry
 from crawler.store.subscriptions import Subscription
 
 log = logging.getLogger("recrawl.notify")
+
+LEAST_BYTES = 4096  # a change without its blocks; a receiver that refuses this takes nothing
+LOWER = 4  # times less is tried after a message that was too large
+ANOTHER_HOME = "its command was added in another home (RECRAWL_HOME), or with a key that is no more"
+NEXT_STEP = "to run it here, recrawl notify remove {}, and recrawl notify add it again"
+# A stack runs it every five minutes where it may, and tries one that fails every hour at least.
+PATIENCE = timedelta(hours=2)
 
 
 async def serve(
@@ -33,7 +38,7 @@ async def serve(
     if subscription is None:
         return
     if not may_run(subscription, context.seal):
-        why = await why_unserved(context, subscription)
+        why = await _why_unserved(context, subscription)
         done.elsewhere |= {subscription.id: why} if why else {}
         return
     if subscription.pause_position is not None:
@@ -71,7 +76,7 @@ async def _send_due(
                 await outbox.split(context.db, message, parts, at=context.now())
                 continue
             outcome = await sender.send(message, at=context.real_now(), most_bytes=subscription.most_bytes)
-            bound = lower_bound(subscription, outcome)
+            bound = _lower_bound(subscription, outcome)
             if bound is not None:
                 log.warning("message.too_large", extra={"subscription": subscription.id, "bound_bytes": bound})
                 await outbox.lower_bound(context.db, message, most_bytes=bound, at=context.now())
@@ -81,6 +86,14 @@ async def _send_due(
                 break
             if not outcome.why_not:
                 subscription = replace(subscription, failures=0, failing_since=None, resume_at=None)
+
+
+def _lower_bound(subscription: Subscription, outcome: DeliveryOutcome) -> int | None:
+    """The bound that a receiver seems to have that refused a message for its size; None where there is none to try."""
+    if outcome.refused_bytes is None:
+        return None
+    bound = max(LEAST_BYTES, min(outcome.refused_bytes, subscription.most_bytes) // LOWER)
+    return bound if bound < subscription.most_bytes else None
 
 
 async def _next(context: DeliveryContext, subscription: Subscription) -> Message | None:
@@ -186,3 +199,31 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
     if not why_not and subscription.failures:
         await subscriptions.mended(context.db, subscription.id, at=context.now())
     return why_not
+
+
+def may_run(subscription: Subscription, seal: Callable[[str], str] | None) -> bool:
+    """Whether this process may deliver: a command is run by the user of the home in which it was added."""
+    text = sealed_text(subscription.wish.target)
+    return not text or (seal is not None and seal(text) == subscription.wish.seal)
+
+
+def not_run_here(subscription: Subscription) -> str:
+    """Why this process may not run a subscription's command, and the next step."""
+    return f"{ANOTHER_HOME}: {NEXT_STEP.format(subscription.id)}"
+
+
+async def _why_unserved(context: DeliveryContext, subscription: Subscription) -> str:
+    """Why a command that this process may not run is not told; empty while its own home may well be doing that.
+
+    Of several homes one may run it. Nothing is written down here, so that no other overwrites how it does there.
+    """
+    now = context.now()
+    found = await subscriptions.states(context.db, subscription.id)
+    since = found[0].untold_since(at=now) if found else None
+    if since is None:
+        return ""
+    since = max(since, found[0].next_try_at or since)  # where it fails it is run all the same
+    if now - since < PATIENCE:
+        return ""
+    until = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{ANOTHER_HOME}, and nobody has run it since {until}: {NEXT_STEP.format(subscription.id)}"

@@ -1,4 +1,8 @@
-"""Changes as programs are told them: the fields of `recrawl changes --json`, signed as Standard Webhooks 1.0 has it."""
+"""Changes as programs are told them: the fields of `recrawl changes --json`, signed as Standard Webhooks 1.0 has it.
+
+More changes than fit into one message are told in several, each with an id of its own. Receivers refuse what is too
+large for them (413): nginx beyond 1 MB, Express beyond 100 kB unless told otherwise.
+"""
 
 import base64
 import binascii
@@ -8,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from crawler.notify.wording import Content, calling_nobody, text_of
 from crawler.store.outbox import Message
 from crawler.store.report import FeedItem
 
@@ -15,9 +20,7 @@ KEY_PREFIX = "whsec_"  # may stand before a key in base64
 LEAST_KEY_BYTES = 24  # Standard Webhooks 1.0, "Signature scheme"; so that no password is taken for base64
 HOW_TO_MAKE = "Make one with: openssl rand -base64 32"
 SIGNATURE = "v1"
-
-
-Content = Mapping[str, Any]
+ENVELOPE_BYTES = 1024  # what stands beside the changes
 
 
 def content_of(item: FeedItem, condition: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -67,7 +70,7 @@ def _with_blocks(changes: Sequence[Content], *, room: int) -> Iterator[Content]:
     for change in changes:
         kept = []
         for block in change.get("blocks", ()):
-            room -= len(_encoded(block)) + len(", ")
+            room -= _block_bytes(block)
             if room < 0:
                 break
             kept.append(block)
@@ -76,6 +79,28 @@ def _with_blocks(changes: Sequence[Content], *, room: int) -> Iterator[Content]:
 
 def _encoded(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _block_bytes(value: object) -> int:
+    return len(_encoded(value)) + len(", ")
+
+
+def parts_of(message: Message, *, most_bytes: int) -> list[int]:
+    """How many changes of a message go into each of its parts, in their order; one part where all of it fits."""
+    return [len(part) for part in _parts(message.changes, most_bytes=most_bytes)]
+
+
+def _parts(changes: Sequence[Content], *, most_bytes: int) -> Iterator[list[Content]]:
+    part, used = list[Content](), ENVELOPE_BYTES
+    for change in changes:
+        size = _block_bytes(change) + _block_bytes(calling_nobody(text_of([change])))
+        if part and used + size > most_bytes:
+            yield part
+            part, used = [], ENVELOPE_BYTES
+        part.append(change)
+        used += size
+    if part:
+        yield part
 
 
 def headers_of_webhook(token: str, body: bytes, *, key: str | None, at: datetime) -> dict[str, str]:

@@ -1,16 +1,18 @@
 """One message to one target, by the way that leads there; what came of it is a value."""
 
+import asyncio
 import json
+import os
+import signal
 import sys
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self, assert_never
 
 from crawler.notify.payload import body_of, headers_of_webhook
-from crawler.notify.processes import command_line, run
-from crawler.notify.target import NotifyTarget, TargetKind, with_next_step
+from crawler.notify.target import NotifyTarget, TargetKind, command_line, with_next_step
 from crawler.notify.wording import calling_nobody, headline, text_of
 from crawler.store.outbox import Message
 
@@ -22,6 +24,8 @@ WEBHOOK_DEADLINE = timedelta(seconds=20)
 SERVICE_DEADLINE = timedelta(seconds=60)  # a mail server may take its time before it greets
 COMMAND_DEADLINE = timedelta(seconds=60)
 TOO_LARGE = 413
+MOST_SAID = 300  # characters of what a program says last that are kept
+MOST_READ = 1 << 16
 # What a receiver says of one message: others may be taken. Not so where it is busy, moved, or asks for another key.
 MESSAGES_FAULT = frozenset({400, 409, 411, 413, 415, 422, 431})
 
@@ -40,6 +44,7 @@ class DeliveryOutcome:
     refused_bytes: int | None = None
 
 
+@dataclass(slots=True)
 class TargetSender:
     """Sends messages to one target, one at a time. To be used in `async with`.
 
@@ -47,26 +52,20 @@ class TargetSender:
     environment: of a program that is run.
     """
 
-    def __init__(
-        self,
-        target: NotifyTarget,
-        *,
-        user_agent: str,
-        allow_private: bool,
-        key: str | None,
-        origin: str | None,
-        environment: Mapping[str, str],
-    ) -> None:
-        self._target, self._key, self._origin, self._environment = target, key, origin, environment
-        self._user_agent, self._allow_private = user_agent, allow_private
-        self._webhook: WebhookClient | None = None
-        self._stack = AsyncExitStack()
+    target: NotifyTarget
+    user_agent: str
+    allow_private: bool
+    key: str | None
+    origin: str | None
+    environment: Mapping[str, str]
+    _webhook: "WebhookClient | None" = None
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def __aenter__(self) -> Self:
-        if self._target.kind is TargetKind.WEBHOOK:
+        if self.target.kind is TargetKind.WEBHOOK:
             from crawler.fetch import WebhookClient
 
-            client = WebhookClient(user_agent=self._user_agent, allow_private=self._allow_private)
+            client = WebhookClient(user_agent=self.user_agent, allow_private=self.allow_private)
             self._webhook = await self._stack.enter_async_context(client)
         return self
 
@@ -76,31 +75,31 @@ class TargetSender:
     @property
     def is_bounded(self) -> bool:
         """Whether messages have a bound in bytes; mail and chat are shortened or split by apprise."""
-        return self._target.kind is not TargetKind.SERVICE
+        return self.target.kind is not TargetKind.SERVICE
 
     async def send(self, message: Message, *, at: datetime, most_bytes: int) -> DeliveryOutcome:
         """Send a message. at: the time that its receiver is told.  most_bytes: of a body, as in body_of."""
         subject = calling_nobody(headline(message.changes))
         said = f"{subject}\n\n{calling_nobody(text_of(message.changes))}"
         body = body_of(message, text=said, most_bytes=most_bytes)
-        match self._target.kind:
+        match self.target.kind:
             case TargetKind.WEBHOOK:
                 return await self._post(str(message.token), body, at=at)
             case TargetKind.SERVICE:
-                text = calling_nobody(text_of(message.changes, origin=self._origin))
-                given = {"url": self._target.address, "subject": subject, "text": text}
-                whole = json.dumps({**given, "allow_private": self._allow_private})
+                text = calling_nobody(text_of(message.changes, origin=self.origin))
+                given = {"url": self.target.address, "subject": subject, "text": text}
+                whole = json.dumps({**given, "allow_private": self.allow_private})
                 words = [sys.executable, "-m", "crawler.notify.services"]
                 return await self._run(words, whole.encode(), deadline=SERVICE_DEADLINE)
             case TargetKind.COMMAND:
-                return await self._run(command_line(self._target.address), body, deadline=COMMAND_DEADLINE)
+                return await self._run(command_line(self.target.address), body, deadline=COMMAND_DEADLINE)
             case _:
-                assert_never(self._target.kind)
+                assert_never(self.target.kind)
 
     async def _post(self, token: str, body: bytes, *, at: datetime) -> DeliveryOutcome:
         assert self._webhook is not None, "use TargetSender in `async with`"
-        headers = headers_of_webhook(token, body, key=self._key, at=at)
-        posted = await self._webhook.post(self._target.address, body, headers, deadline=WEBHOOK_DEADLINE)
+        headers = headers_of_webhook(token, body, key=self.key, at=at)
+        posted = await self._webhook.post(self.target.address, body, headers, deadline=WEBHOOK_DEADLINE)
         if posted.status is not None and 200 <= posted.status <= 299:
             return DeliveryOutcome("")
         return DeliveryOutcome(
@@ -112,5 +111,56 @@ class TargetSender:
         )
 
     async def _run(self, words: list[str], given: bytes, *, deadline: timedelta) -> DeliveryOutcome:
-        ended = await run(words, given, deadline=deadline, environment=self._environment)
-        return DeliveryOutcome(with_next_step(ended.why_not))
+        return DeliveryOutcome(with_next_step(await run(words, given, deadline=deadline, environment=self.environment)))
+
+
+async def run(words: Sequence[str], given: bytes, *, deadline: timedelta, environment: Mapping[str, str]) -> str:
+    """Run a program in a session of its own, which is killed as a whole at its deadline.
+
+    Return why it did not end well, in a few words; empty where it did.
+    """
+    try:
+        child = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    except OSError as error:
+        return f"it cannot be started: {error.strerror or type(error).__name__}"
+    try:
+        async with asyncio.timeout(deadline.total_seconds()):
+            said, _ = await asyncio.gather(_said(child), _give(child, given))
+            code = await child.wait()
+    except TimeoutError:
+        return f"it did not end within {deadline.total_seconds():g} s"
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)  # what it has left running, too
+        await child.wait()
+    if code == 0:
+        return ""
+    how = f"it ended with {code}" if code > 0 else f"it was ended by signal {-code}"
+    return f"{how}: {said}" if said else how
+
+
+async def _give(child: asyncio.subprocess.Process, given: bytes) -> None:
+    """Write all to its stdin; a program need not read it."""
+    assert child.stdin is not None
+    with suppress(ConnectionError):
+        child.stdin.write(given)
+        await child.stdin.drain()
+    child.stdin.close()
+    with suppress(ConnectionError):
+        await child.stdin.wait_closed()
+
+
+async def _said(child: asyncio.subprocess.Process) -> str:
+    """The end of what it says on stderr, in one line."""
+    assert child.stderr is not None
+    kept = b""
+    while part := await child.stderr.read(MOST_READ):
+        kept = (kept + part)[-MOST_SAID:]
+    return " ".join(kept.decode("utf-8", errors="replace").split())

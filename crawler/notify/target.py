@@ -4,6 +4,7 @@ What is typed, stored and shown holds no secret: a target that has one is named 
 env:NAME or block:NAME. No message here repeats what was typed, which may be a secret.
 """
 
+import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,7 +12,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from crawler.core.http import Reference, SecretSource, parse_reference
 from crawler.errors import BadInput
-from crawler.notify.processes import command_line
 
 COMMAND = "command:"
 WEB = ("http", "https")
@@ -178,3 +178,14 @@ def with_next_step(why_not: str) -> str:
     from crawler.fetch import PRIVATE  # as above
 
     return f"{why_not}{NEXT_STEP}" if why_not.endswith(PRIVATE) else why_not
+
+
+def command_line(text: str) -> list[str]:
+    """The words of a command, as a shell would split them; no shell runs it. Raises BadInput."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise BadInput(f"the command cannot be read: {error}") from error
+    if not words:
+        raise BadInput("command: is followed by a program, as in command:/usr/local/bin/tell")
+    return words

@@ -19,29 +19,18 @@ BESIDE, MOST = 60, 240  # characters kept beside a change, and of a change itsel
 LONGEST_TITLE = 120
 HISTORY = "/page"  # of one's own pages (crawler/server/ui/links.py)
 
-SAID = {
-    EventKind.FIRST: "New page",
-    EventKind.CHANGED: "Changed",
-    EventKind.MOVED: "Moved",
-    EventKind.GONE: "Gone",
-    EventKind.REFUSED: "May not be fetched any more",
-    EventKind.BACK: "Back",
-    EventKind.BOILERPLATE: "The site's frame changed",
-    EventKind.HELD_BACK: "Pages like this say nothing new and are put off",
-    EventKind.LET_GO: "Pages like this are asked for again",
-    EventKind.HINT: "Said to have changed",
-}
-COUNTED = {
-    EventKind.FIRST: "new",
-    EventKind.CHANGED: "changed",
-    EventKind.MOVED: "moved",
-    EventKind.GONE: "gone",
-    EventKind.REFUSED: "not to be fetched any more",
-    EventKind.BACK: "back",
-    EventKind.BOILERPLATE: "of the site's frame",
-    EventKind.HELD_BACK: "put off",
-    EventKind.LET_GO: "asked for again",
-    EventKind.HINT: "said to have changed",
+# What happened to one page, and how many such changes there are: "3 changed".
+WORDS = {
+    EventKind.FIRST: ("New page", "new"),
+    EventKind.CHANGED: ("Changed", "changed"),
+    EventKind.MOVED: ("Moved", "moved"),
+    EventKind.GONE: ("Gone", "gone"),
+    EventKind.REFUSED: ("May not be fetched any more", "not to be fetched any more"),
+    EventKind.BACK: ("Back", "back"),
+    EventKind.BOILERPLATE: ("The site's frame changed", "of the site's frame"),
+    EventKind.HELD_BACK: ("Pages like this say nothing new and are put off", "put off"),
+    EventKind.LET_GO: ("Pages like this are asked for again", "asked for again"),
+    EventKind.HINT: ("Said to have changed", "said to have changed"),
 }
 # What chat services take for a call to somebody, or for a link with another text; no stranger's page may write either.
 # Sources: docs.slack.dev, "Formatting text for app surfaces"; docs.mattermost.com, "Mention people"; the message
@@ -74,7 +63,7 @@ def headline(changes: Sequence[Content]) -> str:
     domains = list(dict.fromkeys(str(change["domain"]) for change in changes))
     where = domains[0] if len(domains) == 1 else f"{domains[0]} and {len(domains) - 1} more"
     counts = Counter(EventKind(change["change"]) for change in changes)
-    told = ", ".join(f"{counts[kind]:,} {word}" for kind, word in COUNTED.items() if counts[kind])
+    told = ", ".join(f"{counts[kind]:,} {word}" for kind, (_, word) in WORDS.items() if counts[kind])
     return f"{where}: {told}"
 
 
@@ -89,21 +78,13 @@ def text_of(changes: Sequence[Content], *, origin: str | None = None) -> str:
 
 def what_of(change: Content) -> str:
     """What happened to a page, in a few words."""
-    return _condition(change["condition"]) if change.get("condition") else SAID[EventKind(change["change"])]
+    return _condition(change["condition"]) if change.get("condition") else WORDS[EventKind(change["change"])][0]
 
 
 def title_of(change: Content) -> str:
     """The title of a page, or else its path; in one line, and harmless wherever it is printed."""
     title = printable(change["title"] or _path(change))
     return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}\u2026"
-
-
-def edits_of(change: Content) -> Iterator[str]:
-    """The words of a change that differ, a line for each of its first blocks: [-old-]{+new+}."""
-    for edit in change["blocks"][:MOST_EDITS]:
-        part = BlockKind(edit["part"])
-        runs = excerpt(diff_words(edit["was"] or "", edit["now"] or "", part=part), beside=BESIDE, most=MOST)
-        yield printable(with_marks(runs))
 
 
 def history_of(change: Content, origin: str) -> str:
@@ -129,7 +110,9 @@ def _lines(change: Content, *, origin: str | None) -> Iterator[str]:
         yield f"to {change['moved_to']}"
     if change["pages"]:
         yield f"on {change['pages']:,} pages"
-    yield from (f"  {edit}" for edit in edits_of(change))
+    for edit in change["blocks"][:MOST_EDITS]:  # the words that differ: [-old-]{+new+}
+        runs = diff_words(edit["was"] or "", edit["now"] or "", part=BlockKind(edit["part"]))
+        yield f"  {printable(with_marks(excerpt(runs, beside=BESIDE, most=MOST)))}"
     left = len(change["blocks"]) - MOST_EDITS
     if left > 0:
         yield f"  and {left} more"

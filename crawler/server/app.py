@@ -31,9 +31,7 @@ from crawler.app.overview import (
 from crawler.app.pages import Url, VersionsQuery
 from crawler.app.pieces import find_pieces
 from crawler.app.registration import domain_named, url_of
-from crawler.app.running.domain_counter import DomainCounter
-from crawler.app.running.index_keeper import IndexKeeper
-from crawler.app.running.serving import ENTRANCE, ParserPool, give_back
+from crawler.app.running.serving import ENTRANCE, DomainCounter, IndexKeeper, ParserPool, give_back
 from crawler.app.try_page import TryWay, try_url_of
 from crawler.clock import Clock
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable

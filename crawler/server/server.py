@@ -11,9 +11,7 @@ import uvicorn
 
 from crawler.app.database import Database
 from crawler.app.running import serving
-from crawler.app.running.domain_counter import DomainCounter
-from crawler.app.running.index_keeper import IndexKeeper
-from crawler.app.running.serving import NAMES, USUAL_PORT
+from crawler.app.running.serving import NAMES, USUAL_PORT, DomainCounter, IndexKeeper
 from crawler.errors import StackFailed
 from crawler.server.access import Doorkeeper
 from crawler.server.app import PageServer, application
@@ -32,8 +30,8 @@ async def serve(
 
     port: None for the usual one, or any that is free where that is taken.  Raises StackFailed where it cannot listen.
     """
-    key = serving.server_key(settings)
     home = settings.home.resolve()
+    key = serving.ensure_key(home)
     with listening(host, port) as listener:
         port_taken = listener.getsockname()[1]
         addresses = (*settings.pages_addresses, *addresses_of(host, port_taken))

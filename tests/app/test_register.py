@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.app.registration import FoundDomain, RootProbe, look_up, register, unasked
+from crawler.app.registration import FoundDomain, look_up, register, unasked
+from crawler.app.root_probe import RootProbe
 from crawler.core.budget import SharedBudget
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url

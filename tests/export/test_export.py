@@ -320,3 +320,17 @@ async def test_a_domain_of_which_nothing_is_read_gives_nothing(db: Database, for
 
     assert done == Exported(0, 0)
     assert (form is Format.JSONL) == (not data)
+
+
+async def test_a_body_that_cannot_be_unpacked_ends_no_export(db: Database) -> None:
+    async with crawled(db) as (site, domain):
+        async with db.transaction() as connection:
+            await connection.execute(
+                "UPDATE content SET encoding = 'zstd', data = '\\x00ff' WHERE domain_id = %s", (domain.id,)
+            )
+
+        data, done = await taken(db, domain, Format.JSONL, what=What.CHUNKS)
+
+        rows = [json.loads(line) for line in data.splitlines()]
+        assert done.pages == len(PAGES)
+        assert {row["url"] for row in rows} == {domain.root + each.removeprefix("/") for each in site.pages}

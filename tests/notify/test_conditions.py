@@ -7,8 +7,7 @@ from crawler.core.alert import Condition, ConditionKind
 from crawler.core.page import View
 from crawler.core.page_rules import PageRule
 from crawler.engine import ParserPool
-from crawler.notify.reading import READ_AT_ONCE, read_feed_for
-from crawler.notify.watching import Watch
+from crawler.notify.reading import READ_AT_ONCE, Watch, read_feed_for
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind

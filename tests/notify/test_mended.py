@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from crawler.notify import open_context, send_test
+from crawler.engine import ParserPool
+from crawler.notify import DeliveryContext, send_test
 from crawler.store import outbox, subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register
@@ -54,7 +55,8 @@ async def try_target(db: Database, number: int, *, at: datetime) -> str:
 
     found = await subscriptions.numbered(db, number)
     assert found is not None
-    async with open_context(db, find_secret=nowhere, user_agent="recrawl-test", now=lambda: at) as context:
+    async with ParserPool(0) as readers:
+        context = DeliveryContext(db, readers, find_secret=nowhere, user_agent="recrawl-test", now=lambda: at)
         return await send_test(context, found)
 
 

@@ -19,8 +19,9 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from crawler.errors import BadInput
 from crawler.notify import checked_target
-from crawler.notify.processes import command_line, run
+from crawler.notify.sending import run
 from crawler.notify.services import without_secrets
+from crawler.notify.target import command_line
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register, rows
@@ -235,12 +236,12 @@ async def test_a_program_that_does_not_end_is_ended_with_all_that_it_has_started
     alive.unlink(missing_ok=True)
     again = await run(["sleep", "0.3"], b"", deadline=timedelta(seconds=30), environment={"PATH": "/usr/bin:/bin"})
 
-    assert ended.why_not == "it did not end within 0.4 s"
-    assert again.why_not == ""
+    assert ended == "it did not end within 0.4 s"
+    assert again == ""
     assert not alive.exists()
 
 
 async def test_a_program_that_is_not_there_is_a_value() -> None:
     ended = await run(command_line("/nowhere/at/all x"), b"", deadline=timedelta(seconds=5), environment={})
 
-    assert ended.why_not == "it cannot be started: No such file or directory"
+    assert ended == "it cannot be started: No such file or directory"

@@ -8,8 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from crawler.notify.fitting import parts_of
-from crawler.notify.payload import body_of
+from crawler.notify.payload import body_of, parts_of
 from crawler.store import outbox, subscriptions
 from crawler.store.database import Database
 from crawler.store.outbox import Message

@@ -47,7 +47,8 @@ EXCEPTIONS = {
 # They name it in another way: by USING, in what is put into the braces, or beneath SELECT.
 NAMED_OTHERWISE = {
     *(("report/figures.py", "IS_KEPT"), ("report/figures.py", "COUNT"), ("retention/versions.py", "SWEEP")),
-    *(("retention/packs.py", "BUCKETS"), ("retention/packs.py", "MERGE")),
+    ("retention/versions.py", "LOST"),
+    *(("retention/visits.py", "BUCKETS"), ("retention/visits.py", "MERGE")),
 }
 REFERENCE = re.compile(
     r"\b(?:FROM|JOIN|UPDATE|INTO|COPY)\s+(?:ONLY\s+)?(\w+)(?:\s+(?:AS\s+)?(?!ON\b|SET\b|WHERE\b)(\w+))?"

@@ -1,5 +1,6 @@
-"""Pages in forms that other programs read: exported once, or kept in step in a search index."""
+"""Pages in forms that other programs read: exported once, or kept in step in an index, which is searched by words."""
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator
 from concurrent.futures import Executor
@@ -9,13 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.app.registration import domain_named
+from crawler.app.registration import domain_named, find_domains
 from crawler.core.domain import Domain
 from crawler.errors import BadInput, CrawlerError, CursorAhead, StoreUnavailable
 from crawler.export import (
     Exported,
     Format,
+    Index,
     PostgresIndex,
+    SearchHit,
     SqliteIndex,
     Synced,
     What,
@@ -23,9 +26,13 @@ from crawler.export import (
     cell,
     export,
     in_thread,
+    is_searchable,
+    require_words,
+    search,
     sync,
 )
-from crawler.store import domains, report
+from crawler.runtime.machine import search_file
+from crawler.store import report
 from crawler.store.database import Database
 
 OnProgress = Callable[[int], None]  # called with the pages so far
@@ -149,7 +156,7 @@ class IndexSync:
     """
 
     db: Database
-    index: SqliteIndex | PostgresIndex
+    index: Index
     thread: Executor
     names: Collection[str]
     progress: Callable[[], AbstractContextManager[OnProgress]]
@@ -162,7 +169,7 @@ class IndexSync:
         """
         await report.stamp_feed(self.db, at=datetime.now(UTC))
         end = await report.end_of_feed(self.db)
-        every = [listed.domain for listed in await domains.every(self.db)]
+        every = await find_domains(self.db)
         wanted = await self._changed([each for each in every if not self.names or each.authority in self.names], end)
         done: dict[str, Synced] = {}
         with self.progress() as on_progress:
@@ -201,3 +208,26 @@ class IndexSync:
 def is_database(target: str) -> bool:
     """Whether an index is in Postgres."""
     return target.startswith(("postgresql://", "postgres://"))
+
+
+async def search_pages(
+    db: Database, home: Path, words: str, *, only: Domain | None = None, most: int = 10
+) -> list[SearchHit]:
+    """Return the parts of pages that say the words, as the store has them now. only: of one domain.
+
+    The index is brought in step before, by what has changed since the last search; the first one reads all pages. The
+    event loop goes on meanwhile. Raises BadInput for words that nothing can be searched for by, before that.
+    """
+    require_words(words)
+    file = await asyncio.to_thread(search_file, home)
+    async with open_index(db, str(file), [only.authority] if only is not None else []) as index:
+        await index.sync()
+    return await asyncio.to_thread(search, file, words, domain=only.authority if only is not None else None, most=most)
+
+
+async def search_index(home: Path, words: str, *, domain: str | None, most: int) -> list[SearchHit] | None:
+    """Return the parts of pages that say the words, by the index as it was synced last; None if there is none yet."""
+    file = search_file(home)
+    if not await asyncio.to_thread(is_searchable, file):
+        return None
+    return await asyncio.to_thread(search, file, words, domain=domain, most=most)

@@ -12,6 +12,7 @@ from crawler.core.alert import Condition, ConditionKind
 from crawler.core.domain import Domain
 from crawler.core.http import SecretSource, parse_reference, pattern_of, refusals_of
 from crawler.core.page import View
+from crawler.engine import ParserPool
 from crawler.errors import BadInput, StoreUnavailable, failure_in
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.format.values import format_count
@@ -25,7 +26,6 @@ from crawler.notify import (
     keys_of,
     may_run,
     not_run_here,
-    open_context,
     sealed_text,
 )
 from crawler.notify import send_test as send_test_message
@@ -141,10 +141,10 @@ async def list_subscriptions(db: Database, settings: Settings) -> list[tuple[Sub
     """Return all subscriptions, each with why no process of this home may run its command; empty where one may."""
     home = settings.home.resolve()
 
-    def may_run_here(each: Subscription) -> bool:
-        return not sealed_text(each.wish.target) or may_run(each, command_seal(home))
+    def seal(text: str) -> str:  # with a key that is made the first time
+        return command_seal(home)(text)
 
-    return [(each, "" if may_run_here(each) else not_run_here(each)) for each in await subscriptions.every(db)]
+    return [(each, "" if may_run(each, seal) else not_run_here(each)) for each in await subscriptions.every(db)]
 
 
 async def find_subscription(db: Database, number: int) -> Subscription:
@@ -288,13 +288,13 @@ async def list_dead_letters(db: Database, number: int | None = None) -> list[Dea
 @asynccontextmanager
 async def _delivery_context(db: Database, settings: Settings, clock: Clock) -> AsyncIterator[DeliveryContext]:
     home = settings.home.resolve()
-    async with open_context(
-        db,
-        find_secret=secrets_of(settings),
-        user_agent=settings.user_agent,
-        seal=command_seal(home),
-        origin=pages_origin(home),
-        now=clock.now,
-        plugins=load(settings.plugins),
-    ) as context:
-        yield context
+    async with ParserPool(1, plugins=load(settings.plugins)) as readers:  # its process starts when it is needed
+        yield DeliveryContext(
+            db,
+            readers,
+            find_secret=secrets_of(settings),
+            user_agent=settings.user_agent,
+            seal=command_seal(home),
+            origin=pages_origin(home),
+            now=clock.now,
+        )

@@ -6,9 +6,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.changes import iterate_changes
+from crawler.app.changes import ALL_KINDS, iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
-from crawler.app.delivery.search import search_pages
+from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
 from crawler.app.pages import changes_of, page_named
 from crawler.app.refresh import refresh
@@ -21,7 +21,7 @@ from crawler.core.http import PageKey
 from crawler.errors import BadInput
 from crawler.export import SearchHit
 from crawler.settings import Settings
-from crawler.store import domains, report
+from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import (
     ChangeFilter,
@@ -34,7 +34,6 @@ from crawler.store.report import (
 )
 
 USUAL_SETTINGS = DomainSettings()
-EVERY_KIND = frozenset(EventKind)
 WEEK = timedelta(days=7)
 PAGES_AT_ONCE, BODIES_AT_ONCE = 200, 20
 VERSIONS_AT_ONCE = 100
@@ -73,7 +72,7 @@ class App:
 
     async def domains(self) -> list[Domain]:
         """All that are registered."""
-        return [each.domain for each in await domains.every(self._db)]
+        return await find_domains(self._db)
 
     async def crawl(
         self,
@@ -111,7 +110,7 @@ class App:
         *,
         after: int = 0,
         since: datetime | None = None,
-        kinds: Collection[EventKind] = EVERY_KIND,
+        kinds: Collection[EventKind] = ALL_KINDS,
         follow: bool = False,
     ) -> AsyncGenerator[FeedItem]:
         """What changed, in the order of the feed, with the blocks that did.

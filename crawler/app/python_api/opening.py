@@ -1,16 +1,73 @@
 """Open recrawl for a program: with `async with` for asyncio, or with `with` for verbs that block."""
 
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import AsyncExitStack, ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
+from typing import Concatenate, ParamSpec, TypeVar
 
-from anyio.from_thread import start_blocking_portal
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from pydantic import SecretStr
 
 from crawler.app.database import open_database_of
 from crawler.app.python_api.app import App
-from crawler.app.python_api.blocking import BlockingApp
 from crawler.settings import Settings, settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _wait_for(verb: Callable[Concatenate[App, P], Awaitable[T]]) -> Callable[Concatenate["BlockingApp", P], T]:
+    """Return the verb of App as one that waits for what it gives."""
+
+    @wraps(verb)
+    def wait(self: "BlockingApp", /, *given: P.args, **named: P.kwargs) -> T:
+        return self.portal.call(partial(verb, self.app, *given, **named))
+
+    return wait
+
+
+def _iterate(
+    verb: Callable[Concatenate[App, P], AsyncGenerator[T]],
+) -> Callable[Concatenate["BlockingApp", P], Generator[T]]:
+    """Return the verb of App as one that gives one item after the other."""
+
+    @wraps(verb)
+    def iterate(self: "BlockingApp", /, *given: P.args, **named: P.kwargs) -> Generator[T]:
+        items = verb(self.app, *given, **named)
+        try:
+            while True:
+                try:
+                    yield self.portal.call(items.__anext__)
+                except StopAsyncIteration:
+                    return
+        finally:  # what is held for the next item is let go when nobody wants it any more
+            with suppress(RuntimeError):  # the app was closed before, and with it whatever was held
+                self.portal.call(items.aclose)
+
+    return iterate
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingApp:
+    """recrawl, open, with verbs that wait for what App does, in a thread of its own; several threads may use it."""
+
+    app: App = field(repr=False)
+    portal: BlockingPortal = field(repr=False)
+
+    add = _wait_for(App.add)
+    domains = _wait_for(App.domains)
+    crawl = _wait_for(App.crawl)
+    refresh = _wait_for(App.refresh)
+    changes = _iterate(App.changes)
+    cursor = _wait_for(App.cursor)
+    pages = _iterate(App.pages)
+    text = _wait_for(App.text)
+    versions = _iterate(App.versions)
+    freshness = _wait_for(App.freshness)
+    search = _wait_for(App.search)
 
 
 class open_app:  # noqa: N801  it is called, and stands between `with` and `as`

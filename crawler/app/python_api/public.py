@@ -2,8 +2,7 @@
 
 from crawler.app.crawl import CrawlResult
 from crawler.app.python_api.app import App
-from crawler.app.python_api.blocking import BlockingApp
-from crawler.app.python_api.opening import open_app
+from crawler.app.python_api.opening import BlockingApp, open_app
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.visit import State

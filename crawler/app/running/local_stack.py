@@ -3,18 +3,20 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NoReturn
 
 from crawler.app.database import run_with_database
 from crawler.app.status import waiting_lines
 from crawler.plugins import load
 from crawler.runtime.environment import Api
 from crawler.runtime.pages import pages_entrance, pages_origin
-from crawler.runtime.service import health, worker
 from crawler.runtime.service import prefect as service_prefect
-from crawler.runtime.service.health import HealthCheck
-from crawler.runtime.stack import Stack, StackPart, known_database, server_in_use, status
-from crawler.runtime.up import down, up
+from crawler.runtime.service import worker
+from crawler.runtime.service.health import health as check_health
+from crawler.runtime.service.prefect import serve_prefect
+from crawler.runtime.stack import Stack, StackPart, known_database, status
+from crawler.runtime.stack import server_in_use as prefect_server
+from crawler.runtime.up import down as stop_stack
+from crawler.runtime.up import up
 from crawler.settings import Settings
 
 Report = Callable[[str], None]  # is told what is going on, for people who wait
@@ -39,11 +41,6 @@ def start_stack(settings: Settings, *, report: Report) -> tuple[Stack, str | Non
     return up(settings, report=report), web_ui_link(settings)
 
 
-def stop_stack(settings: Settings, *, report: Report) -> bool:
-    """Stop what `start_stack` started; return whether there was anything."""
-    return down(settings, report=report)
-
-
 def web_ui_link(settings: Settings) -> str | None:
     """Return a link to the web UI that opens once; None where nothing serves it."""
     return pages_entrance(settings.home.resolve())
@@ -52,11 +49,6 @@ def web_ui_link(settings: Settings) -> str | None:
 def web_ui_origin(settings: Settings) -> str | None:
     """Return the origin of the web UI, for links to its pages; None where nothing serves it."""
     return pages_origin(settings.home.resolve())
-
-
-def prefect_server(settings: Settings) -> Api:
-    """Return the Prefect server in use, and how to get in. Raises StackFailed where none answers."""
-    return server_in_use(settings)
 
 
 def stack_status(settings: Settings) -> StackStatus:
@@ -78,14 +70,6 @@ def deploy(settings: Settings, *, may_upgrade: bool, patience: timedelta, report
     return service_prefect.deploy(settings, may_upgrade=may_upgrade, patience_seconds=seconds, report=report)
 
 
-def serve_prefect(settings: Settings, *, host: str, port: int, address: str | None, report: Report) -> NoReturn:
-    """Become the Prefect server. address: the origin by which browsers reach it; None for this machine's own.
-
-    Raises StackFailed without a database or an auth string.
-    """
-    service_prefect.serve_prefect(settings, host=host, port=port, address=address, report=report)
-
-
 def run_worker(settings: Settings, *, max_runs: int | None, patience: timedelta, report: Report) -> None:
     """Crawl what the Prefect server schedules, until this process is told to end.
 
@@ -94,8 +78,3 @@ def run_worker(settings: Settings, *, max_runs: int | None, patience: timedelta,
     """
     load(settings.plugins)  # every run would fail where one cannot be used
     worker.work(settings, runs_at_once=max_runs, patience=patience, report=report)
-
-
-def check_health(settings: Settings, *, alive_only: bool) -> Sequence[HealthCheck]:
-    """Return what is found of the services of RECRAWL_HOME. alive_only: not whether what they need is there."""
-    return health.health(settings, alive_only=alive_only)

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from crawler.app.registration import domain_named
+from crawler.app.registration import find_domains
 from crawler.errors import BadInput
 from crawler.plugins import load, survey
 from crawler.plugins.loaded import PluginStatus
@@ -35,8 +35,7 @@ async def prune(
 
     at: real time.  give_back: write tables anew, so that their room goes to the system. Raises BadInput.
     """
-    wanted = [await domain_named(db, name)] if name else [listed.domain for listed in await domains.every(db)]
-    found = await prune_domains(db, wanted, at=at, dry_run=dry_run)
+    found = await prune_domains(db, await find_domains(db, name or None), at=at, dry_run=dry_run)
     has_taken = any(each.versions or each.visits or each.packed or each.merged or each.changes for each in found)
     needs_vacuum = not dry_run and (has_taken or give_back)
     return PruneResult(found, await retention.vacuum(db, full=give_back) if needs_vacuum else [])
@@ -52,11 +51,6 @@ class CheckResult(NamedTuple):
 async def check_database(db: Database) -> CheckResult:
     """Return what must always hold and does not: cash, states, versions, changes."""
     return CheckResult(await report.count_domains(db), await report.check(db))
-
-
-def require_filled_database(settings: Settings) -> None:
-    """Raise BadInput where opening the database would make a new one, which a command has no use for."""
-    require_database(settings)
 
 
 def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Schema:

@@ -1,39 +1,45 @@
-"""What a server needs beside its pages: its key, a parser process, metrics, and a note of where it listens."""
+"""What a server needs beside its pages: a parser process, metrics, a note of where it listens, and work of its own.
 
+Large domains whose figures are old are counted, and the index that the API searches is brought in step.
+"""
+
+import asyncio
+import logging
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
 
-from crawler.engine import ParserPool, give_back, settle_memory
+from crawler.core.domain import Domain
+from crawler.engine import ParserPool, child_environment, give_back
+from crawler.engine import settle_memory as release_memory
+from crawler.errors import CrawlerError
 from crawler.plugins import load
 from crawler.runtime.children import TAG
 from crawler.runtime.keys.auth import LONGEST_NONCE, NAMES, PROOF_PATH, proof_of
-from crawler.runtime.keys.entrance import ENTERING, ENTRANCE, Signer, ensure_key, entrance
+from crawler.runtime.keys.entrance import ENTERING, ENTRANCE, Signer, ensure_key
+from crawler.runtime.keys.entrance import entrance as login_link
 from crawler.runtime.keys.feeds import FEED
+from crawler.runtime.machine import search_file
 from crawler.runtime.pages import USUAL_PORT, noted_as_serving
 from crawler.settings import Settings
+from crawler.store import report
 from crawler.store.database import Database
+from crawler.store.report import Counting
 
+log = logging.getLogger("recrawl.pages")
+api_log = logging.getLogger("recrawl.api")
 
-def server_key(settings: Settings) -> str:
-    """Return the key of the home's web UI, which is made the first time; only its owner can read it."""
-    return ensure_key(settings.home.resolve())
-
-
-def login_link(address: str, key: str, *, at: datetime) -> str:
-    """Return a link that logs its user in, once and for half a day."""
-    return entrance(address, key, at=at)
+PAUSE = timedelta(minutes=1)  # from one sync to the next: so old is what is found, if somebody searches all the time
+MOST_SAID = 300  # characters of a complaint
+END_SECONDS = 5
 
 
 def open_parsers(settings: Settings) -> ParserPool:
     """Open the process that parses pages for the web UI, with the plugins in use."""
     return ParserPool(1, plugins=load(settings.plugins))
-
-
-def release_memory() -> None:
-    """Give memory of the start back to the system, before a process runs for long."""
-    settle_memory()
 
 
 def announce_server(settings: Settings, *, port: int) -> AbstractContextManager[None]:
@@ -53,3 +59,92 @@ def serve_metrics(settings: Settings, db: Database) -> Iterator[None]:
     host, port = settings.metrics_host, settings.metrics_port
     with pages_metrics(host, port, db, settings.home.resolve(), stack=os.environ.get(TAG)):
         yield
+
+
+class DomainCounter:
+    """Counts large domains that it is told of, one after the other, while `run` does. now: knowledge time."""
+
+    def __init__(self, db: Database, *, now: Callable[[], datetime]) -> None:
+        self._db, self._now = db, now
+        self._waiting: asyncio.Queue[Domain] = asyncio.Queue()
+        self._known: set[int] = set()
+
+    def want(self, domain: Domain) -> None:
+        """Have a domain counted; does nothing if it waits or is being counted."""
+        if domain.id not in self._known:
+            self._known.add(domain.id)
+            self._waiting.put_nowait(domain)
+
+    async def has_figures(self, domain: Domain) -> bool:
+        """Return whether a domain was ever counted. One that was not of late is counted from now on."""
+        counting = await report.counting_of(self._db, domain, at=self._now())
+        if counting is not Counting.DONE:
+            self.want(domain)
+        return counting is not Counting.NEVER
+
+    async def run(self) -> None:
+        """Count one after the other, and wait for more. What fails is logged, and tried again by who looks next."""
+        while True:
+            domain = await self._waiting.get()
+            try:
+                await report.keep_figures(self._db, domain, at=self._now())
+            except CrawlerError as error:
+                log.warning("figures.not_counted", extra={"figures": {"domain": domain.authority, "error": str(error)}})
+            finally:
+                self._known.discard(domain.id)
+                self._waiting.task_done()
+
+    async def done(self) -> None:
+        """Wait until nothing is left to count."""
+        await self._waiting.join()
+
+
+class IndexKeeper:
+    """Brings the index of a home in step when somebody searches: one sync at a time, and one a minute at most.
+
+    `recrawl sync` is a process of its own, which has the memory.
+    """
+
+    def __init__(self, home: Path, *, pause: timedelta = PAUSE) -> None:
+        self._home, self._pause = home, pause
+        self._wanted = asyncio.Event()
+        self._trouble = ""
+
+    def want(self) -> str:
+        """Have the index brought in step, soon; gives what kept it from that last time, in a line."""
+        self._wanted.set()
+        return self._trouble
+
+    async def run(self) -> None:
+        """Bring it in step whenever that is wanted."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            self._trouble = await self._sync()
+            if self._trouble:
+                api_log.warning("search.not_in_step", extra={"why": self._trouble})
+            await asyncio.sleep(self._pause.total_seconds())
+
+    async def _sync(self) -> str:
+        """Why it could not be done, or nothing."""
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "crawler", "sync", str(search_file(self._home))),
+            env=child_environment({"RECRAWL_HOME": str(self._home)}),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            _, said = await child.communicate()
+        finally:
+            if child.returncode is None:
+                child.terminate()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(child.wait(), END_SECONDS)
+            if child.returncode is None:
+                child.kill()
+                await child.wait()
+        if child.returncode == 0:
+            return ""
+        last = said.decode("utf-8", errors="replace").strip().splitlines()[-1:]
+        return " ".join(last)[:MOST_SAID] or f"recrawl sync ended with {child.returncode}"

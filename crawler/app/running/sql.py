@@ -1,6 +1,5 @@
 """SQL for people: where the database is, psql, one statement, and roles that may only read."""
 
-from contextlib import AbstractAsyncContextManager
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from crawler.export import shown_value
@@ -9,7 +8,8 @@ from crawler.runtime.stack import crawl_database, known_database
 from crawler.settings import Settings
 from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import Answered, ReaderRole
+from crawler.store.report import Answered, ReaderRole, revoke_reading
+from crawler.store.report import answer_to as run_statement
 
 
 def find_database_url(settings: Settings) -> str | None:
@@ -23,15 +23,6 @@ def open_shell(settings: Settings, *, may_write: bool) -> int:
         return run_psql(url, may_write=may_write)
 
 
-def run_statement(db: Database, statement: str, *, may_write: bool) -> AbstractAsyncContextManager[Answered]:
-    """Run one statement in its own transaction; its rows come one by one, while the block runs.
-
-    may_write: else only what returns rows is accepted, in a read-only transaction. Raises BadInput for anything else,
-    CrawlerError for what the database refuses.
-    """
-    return report.answer_to(db, statement, may_write=may_write)
-
-
 async def grant_reading(db: Database, name: str) -> tuple[ReaderRole, str | None]:
     """Let a role read the views and nothing else; return it, and where it connects to if it was made now."""
     role = await report.grant_reading(db, name)
@@ -40,8 +31,3 @@ async def grant_reading(db: Database, name: str) -> tuple[ReaderRole, str | None
     parts = urlsplit(db.url)
     host = parts.netloc.rpartition("@")[2]
     return role, urlunsplit(parts._replace(netloc=f"{role.name}:{quote(role.password, safe='')}@{host}"))
-
-
-async def revoke_reading(db: Database, name: str) -> bool:
-    """Take back what `grant_reading` gave; return whether the role itself is removed, too."""
-    return await report.revoke_reading(db, name)

@@ -9,8 +9,8 @@ from crawler.app.rules import (
     Domain,
     PageRule,
     add_rule,
-    count_pages_by_pattern,
     describe_rule,
+    pages_by_pattern,
     remove_rule,
 )
 from crawler.cli.output import print_json, say, show
@@ -22,7 +22,7 @@ from crawler.format.values import format_span
 def list_all(name: str, *, as_json: bool) -> None:
     async def work(db: Database, _: Interrupts) -> tuple[Domain, dict[str, int]]:
         domain = await domain_named(db, name)
-        return domain, await count_pages_by_pattern(db, domain)
+        return domain, await pages_by_pattern(db, domain)
 
     domain, pages = with_database(work)
     if as_json:
@@ -63,7 +63,7 @@ def _change(
         domain = await domain_named(db, name)
         await require_not_before_last_visit(db, [domain] if at is not None else [], at)
         domain = await change(db, domain, at or datetime.now(UTC))
-        return domain, await count_pages_by_pattern(db, domain)
+        return domain, await pages_by_pattern(db, domain)
 
     domain, pages = with_database(work)
     if as_json:

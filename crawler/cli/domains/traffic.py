@@ -10,7 +10,7 @@ from crawler.cli.output import print_json, remark, say, show
 from crawler.format.values import format_bytes, format_count, format_instant
 
 if TYPE_CHECKING:
-    from crawler.app.traffic import JudgedHour
+    from crawler.app.reports import JudgedHour
 
 COLUMNS = ("looks", "requests", "received", "errors", "latency")
 
@@ -33,7 +33,7 @@ def traffic(
         recrawl traffic docs.example.com --hours 168
         recrawl traffic --json
     """
-    from crawler.app.traffic import list_hours
+    from crawler.app.reports import list_hours
     from crawler.cli.session import with_database
     from crawler.json_lines import values_of
 

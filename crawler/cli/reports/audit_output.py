@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from crawler.app.plans import LOOKED_BACK, Agreement, AuditFinding, DomainAudit, findings
-from crawler.app.plans import audit as audit_domains
+from crawler.app.reports import LOOKED_BACK, Agreement, AuditFinding, DomainAudit, findings
+from crawler.app.reports import audit as audit_domains
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import with_database

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from crawler.app.plans import (
+from crawler.app.reports import (
     BudgetSource,
     Forecast,
     ForecastStep,
@@ -14,7 +14,7 @@ from crawler.app.plans import (
     forecast_domain,
     week_from,
 )
-from crawler.app.plans import plan as plan_domains
+from crawler.app.reports import plan as plan_domains
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.plot import Chart, Series, show_plots

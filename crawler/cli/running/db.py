@@ -54,11 +54,11 @@ def check(as_json: Json = False) -> int:
         recrawl db check
         recrawl db check --json
     """
-    from crawler.app.running.maintenance import check_database, require_filled_database
+    from crawler.app.running.maintenance import check_database, require_database
     from crawler.cli.session import with_database
     from crawler.settings import settings
 
-    require_filled_database(settings())
+    require_database(settings())
     domains, findings = with_database(lambda db, _: check_database(db))
     said = [f"{finding.domain or 'all'}: {finding.text}" for finding in findings]
     print_outcome(

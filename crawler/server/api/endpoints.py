@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 
 from crawler import times
 from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_bounded
-from crawler.app.delivery.search import SearchHit, require_words, search_index
+from crawler.app.delivery.exports import SearchHit, require_words, search_index
 from crawler.app.pages import PageKey, PageVersion, changes_of, find_text, list_versions_before, read_texts
 from crawler.app.registration import domain_named, find_domains
 from crawler.app.reports import HOWEVER_OLD, Database, DomainReport, measure_freshness

@@ -5,7 +5,7 @@ feed names; `drain` applies what others left in the inbox; `judge_moves` tells r
 and what is before it.
 """
 
-from crawler.store.record.content import StoredBody, body_of, stored_body
+from crawler.store.record.content import StoredBody, body_of, stored_body, unpack
 from crawler.store.record.inbox import drain
 from crawler.store.record.lists import ChunkNews, ListChunk, admit_listed
 from crawler.store.record.moves import judge_moves

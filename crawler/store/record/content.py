@@ -89,12 +89,16 @@ async def body_of(connection: Connection, domain_id: int, digest: bytes) -> byte
     row = await cursor.fetchone()
     if row is None:
         return None
-    encoding, size, data = row
+    return unpack(domain_id, digest, *row)
+
+
+def unpack(domain_id: int, digest: bytes, encoding: str, size: int, data: bytes) -> bytes | None:
+    """The body that is kept so; None if it cannot be unpacked: that is logged."""
     if encoding != "zstd":
-        return bytes(data)
+        return data
     try:
         return zstandard.ZstdDecompressor().decompress(data, max_output_size=max(size, 1))
-    except zstandard.ZstdError as error:  # a version less to compare with and to show, not the end of a crawl
+    except zstandard.ZstdError as error:  # a version less to compare, to show and to export, not the end of a crawl
         log.warning(
             "content.broken", extra={"content": {"domain": domain_id, "digest": digest.hex(), "error": str(error)}}
         )

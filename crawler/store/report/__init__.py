@@ -7,9 +7,9 @@ is called by a crawl but `stamp_feed`. Uses all rooms before it.
 
 from crawler.store.report.announced import announcements
 from crawler.store.report.checks import Finding, check, count_domains
-from crawler.store.report.domain_reports import DomainReport, domain_report
+from crawler.store.report.domain_reports import DomainReport, domain_report, traffic
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
-from crawler.store.report.explain import Explanation, PageFacts, Waiting, explain
+from crawler.store.report.explain import Explanation, PageFacts, PriorLevel, PriorSource, Waiting, explain
 from crawler.store.report.feed import (
     ChangeFilter,
     Edit,
@@ -39,11 +39,9 @@ from crawler.store.report.figures import (
 )
 from crawler.store.report.gauges import CalibrationGauge, DomainGauge, domain_gauges
 from crawler.store.report.history import PastFreshness, freshness_over_time
-from crawler.store.report.lists import GivenDate, ListReport, dates_given, lists_of
-from crawler.store.report.pages import target_of
-from crawler.store.report.prior_source import PriorLevel, PriorSource
+from crawler.store.report.lists import GivenDate, ListReport, SourceFacts, dates_given, lists_of, signal_sources
+from crawler.store.report.pages import PageLine, pages, target_of
 from crawler.store.report.reports import IMPORTANCE, MIX, Workload, holders, pages_beneath, workload
-from crawler.store.report.sources import SourceFacts, signal_sources
 from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading, revoke_reading
 from crawler.store.report.taken import (
     FIRST_VERSION,
@@ -55,8 +53,6 @@ from crawler.store.report.taken import (
     shared_digests,
     versions_to_take,
 )
-from crawler.store.report.top_pages import PageLine, pages
-from crawler.store.report.traffic import traffic
 from crawler.store.report.versions import (
     KeptHeaders,
     PageVersion,

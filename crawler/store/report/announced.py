@@ -5,8 +5,7 @@ the payload is the position at which the feed ends then. It is word alone: what 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import timedelta
 
 import psycopg
@@ -39,20 +38,15 @@ class Announcements:
             async for _ in self._connection.notifies(timeout=LOOK_AGAIN.total_seconds(), stop_after=1):
                 pass
         except psycopg.OperationalError:
-            await self.close()
+            await self.aclose()
             await asyncio.sleep(AWAY.total_seconds())
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
 
 
-@asynccontextmanager
-async def announcements(db: Database) -> AsyncIterator[Announcements]:
+def announcements(db: Database) -> AbstractAsyncContextManager[Announcements]:
     """Word of what comes into the feed of this database, until the block ends."""
-    announced = Announcements(db.url)
-    try:
-        yield announced
-    finally:
-        await announced.close()
+    return aclosing(Announcements(db.url))

@@ -3,15 +3,13 @@
 One snapshot is read throughout, so crawling may go on meanwhile.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from psycopg.rows import dict_row
 
 from crawler.core.budget import opening
 from crawler.core.domain import hours_in
 from crawler.store.database import Connection, Database
+from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows
 
 SHOWN = 3  # examples in one finding; the count says how many there are
 
@@ -256,8 +254,7 @@ class Finding:
 
 async def count_domains(db: Database) -> int:
     """How many domains there are to check."""
-    async with db.transaction() as connection:
-        return len(await _rows(connection, DOMAINS, {}))
+    return len(await fetch_rows(db, DOMAINS, {}))
 
 
 async def check(db: Database) -> list[Finding]:
@@ -265,26 +262,28 @@ async def check(db: Database) -> list[Finding]:
     async with db.transaction() as connection:
         await connection.execute(ONE_SNAPSHOT)
         found = await _check_all(connection)
-        for row in await _rows(connection, DOMAINS, {}):
-            found += await _check_domain(connection, row["id"], row["authority"])
+        for domain_id, authority in await fetch_rows(connection, DOMAINS, {}):
+            found += await _check_domain(connection, domain_id, authority)
         return found
 
 
 async def _check_domain(connection: Connection, domain_id: int, domain: str) -> list[Finding]:
     values = {"domain_id": domain_id}
-    found = [Finding(domain, rule, text) for rule, text in await _check_coins(connection, values)]
+    found = await _check_coins(connection, values)
     for rule, statement, wrong in PAGE_RULES:
-        rows = await _rows(connection, COUNTED.format(statement=statement), values | {"shown": SHOWN})
+        rows = await fetch_dicts(connection, COUNTED.format(statement=statement), values | {"shown": SHOWN})
         if rows:
-            found.append(Finding(domain, rule, f"{rows[0]['many']} {wrong}: {_examples(rows)}"))
-    found += [Finding(domain, rule, text) for rule, text in await _check_waking(connection, values)]
-    found += [Finding(domain, rule, text) for rule, text in await _check_events(connection, values)]
-    return found
+            shown = ", ".join(f"{row['page']} ({row['figure']})" for row in rows)
+            more = ", ..." if rows[0]["many"] > len(rows) else ""
+            found.append((rule, f"{rows[0]['many']} {wrong}: {shown}{more}"))
+    found += await _check_waking(connection, values)
+    found += await _check_events(connection, values)
+    return [Finding(domain, rule, text) for rule, text in found]
 
 
 async def _check_coins(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
     found = []
-    rows = await _rows(connection, COINS, values)
+    rows = await fetch_dicts(connection, COINS, values)
     if not rows:
         return [("coins", "the domain has no state")]
     coins, total = int(rows[0]["coins"]), int(rows[0]["net"] + rows[0]["dividends"] + rows[0]["kept"])
@@ -293,14 +292,14 @@ async def _check_coins(connection: Connection, values: dict[str, Any]) -> list[t
         found.append(("coins", f"there are {total:,} coins instead of {coins:,}: {abs(coins - total):,} were {what}"))
     found += [
         ("pools", f"pool {row['pool']} counts {row['pages']} pages, and {row['rows']} pages are in it")
-        for row in await _rows(connection, POOLS, values)
+        for row in await fetch_dicts(connection, POOLS, values)
     ]
     return found
 
 
 async def _check_waking(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
     """Find a domain that sleeps although a page of it is due, its budget has requests and its hours are open."""
-    for row in await _rows(connection, EARLIEST_DUE, values):
+    for row in await fetch_dicts(connection, EARLIEST_DUE, values):
         possible_at = opening(hours_in(row["hours"]), max(row["due_at"], row["paced_until"]))
         if row["wake_at"] is None or row["wake_at"] > possible_at:
             sleeps = "never wakes" if row["wake_at"] is None else f"sleeps until {row['wake_at']}"
@@ -309,7 +308,7 @@ async def _check_waking(connection: Connection, values: dict[str, Any]) -> list[
 
 
 async def _check_events(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = await _rows(connection, EVENTS, values)
+    rows = await fetch_dicts(connection, EVENTS, values)
     if not rows:
         return []
     row, found = rows[0], []
@@ -325,7 +324,7 @@ async def _check_events(connection: Connection, values: dict[str, Any]) -> list[
         found.append(("stamped", f"{stamped} of {last} events count as stamped, and {held}"))
     found += [
         ("feed_order", f"event {wrong['number']} is out of its turn at position {wrong['position']}")
-        for wrong in await _rows(connection, DISORDERLY_FEED, values)
+        for wrong in await fetch_dicts(connection, DISORDERLY_FEED, values)
     ]
     return found
 
@@ -333,28 +332,17 @@ async def _check_events(connection: Connection, values: dict[str, Any]) -> list[
 async def _check_all(connection: Connection) -> list[Finding]:
     """Findings that belong to no single domain."""
     found = []
-    feed = (await _rows(connection, FEED, {}))[0]
+    feed = (await fetch_dicts(connection, FEED, {}))[0]
     if feed["rows"] + feed["forgotten"] != feed["highest"]:
         forgotten = f" and {feed['forgotten']} that it has forgotten" if feed["forgotten"] else ""
         text = f"the feed has {feed['rows']} rows{forgotten}, and its last position is {feed['highest']}"
         found.append(Finding("", "feed_positions", text))
     found += [
         Finding(row["authority"], "shared_name", f"{row['authority']} is a domain and another domain's alias")
-        for row in await _rows(connection, SHARED_NAMES, {})
+        for row in await fetch_dicts(connection, SHARED_NAMES, {})
     ]
     for table in TABLES:
-        rows = (await _rows(connection, ORPHANS.format(table=table), {}))[0]["rows"]
+        rows = await fetch_number(connection, ORPHANS.format(table=table), {})
         if rows:
             found.append(Finding("", "orphans", f"{rows} rows of {table} belong to no domain"))
     return found
-
-
-async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return await cursor.fetchall()
-
-
-def _examples(rows: Sequence[dict[str, Any]]) -> str:
-    shown = ", ".join(f"{row['page']} ({row['figure']})" for row in rows)
-    return f"{shown}, ..." if rows[0]["many"] > len(rows) else shown

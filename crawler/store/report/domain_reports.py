@@ -1,16 +1,16 @@
-"""The report of a domain: how fresh its copy is, and what that costs."""
+"""The report of a domain: how fresh its copy is, what that costs, and its traffic by the hour."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
-
 from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.store.database import Connection, Database
-from crawler.store.report.figures import KEPT_FOR, count_if_large, totals_of
+from crawler.core.http import TrafficHour
+from crawler.store.database import Database
+from crawler.store.report.figures import KEPT_FOR, Totals, count_if_large, totals_of
+from crawler.store.rows import fetch_dicts, fetch_values
 
 # The visits of a domain are one range of each partition's key. What never was there is not gone.
 WINDOW = """
@@ -27,9 +27,9 @@ WINDOW = """
      GROUP BY 1
 """
 STATE = """
-    SELECT d.authority, d.state = 'paused' AS paused, d.insecure_tls, d.revisit, d.budget_per_day, s.last_visit_at,
-           s.wake_at AS next_due_at,
-           d.target_freshness, d.target_age_s * interval '1 second' AS target_age, l.budget_per_day AS asked_per_day,
+    SELECT d.authority AS domain, d.state = 'paused' AS paused, d.insecure_tls, d.revisit, d.budget_per_day,
+           s.last_visit_at, s.wake_at AS next_due_at, d.target_freshness,
+           d.target_age_s * interval '1 second' AS target_age, l.budget_per_day AS asked_per_day,
            l.price_request * l.price_correction AS price, coalesce(l.finding, '') AS finding,
            greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
            CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END AS hold_until,
@@ -44,9 +44,23 @@ STATE = """
      WHERE d.id = %(domain_id)s
 """
 
+# The view report_traffic says the same for people; here the range of time picks the partitions.
+BY_HOUR = """
+    SELECT date_trunc('hour', at, 'UTC') AS hour, count(*) FILTER (WHERE requests > 0) AS looks,
+           coalesce(sum(requests), 0) AS requests, coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
+           count(*) FILTER (WHERE requests > 0 AND (answer = 'unreached' OR status = 429 OR status >= 500)) AS errors,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY elapsed_ms)
+               FILTER (WHERE requests > 0 AND answer <> 'unreached') AS latency_ms
+      FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
+     WHERE at < %(until)s
+     GROUP BY 1 ORDER BY 1
+"""
+
+SUMMED = ("looks", "failures", "requests", "received_bytes", "saved_bytes")
+
 
 @dataclass(frozen=True, slots=True)
-class DomainReport:
+class DomainReport(Totals):
     """The state of one domain at an instant, and what it cost within a window before that.
 
     freshness: expected share of the known pages that are as they were when last seen, weighted by importance;
@@ -67,18 +81,6 @@ class DomainReport:
     paused: bool
     insecure_tls: bool
     revisit: str
-    new: int
-    held_back: int
-    known: int
-    gone: int
-    dead_links: int
-    moved: int
-    refused: int
-    withheld: int
-    freshness: float | None
-    freshness_plain: float | None
-    oldest_look_at: datetime | None
-    counted_at: datetime
     last_visit_at: datetime | None
     next_due_at: datetime | None
     window: timedelta
@@ -111,36 +113,27 @@ async def domain_report(
     """
     await count_if_large(db, domain, at=at, kept_for=kept_for)
     async with db.transaction() as connection:
-        states = await _rows(connection, STATE, {"domain_id": domain.id, "at": at})
+        states = await fetch_dicts(connection, STATE, {"domain_id": domain.id, "at": at})
         if not states:
             return None
-        state = states[0]
+        (state,) = states
         counted = await totals_of(connection, domain, at=state["at"], kept_for=kept_for)
         span = {"domain_id": domain.id, "since": state["at"] - window, "until": state["at"]}
-        visits = await _rows(connection, WINDOW, span)
+        visits = await fetch_dicts(connection, WINDOW, span)
+    sums: dict[str, Any] = {name: sum(int(row[name]) for row in visits) for name in SUMMED}
     return DomainReport(
-        domain=state.pop("authority"),
         **state,
-        **counted.by_name(),
+        **asdict(counted),
         window=window,
         changes={
             Change(row["change"]): row["looks"]
             for row in visits
             if row["change"] not in {"same", "cosmetic", "unknown"}
         },
-        looks=_sum(visits, "looks"),
-        failures=_sum(visits, "failures"),
-        requests=_sum(visits, "requests"),
-        received_bytes=_sum(visits, "received_bytes"),
-        saved_bytes=_sum(visits, "saved_bytes"),
+        **sums,
     )
 
 
-def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> int:
-    return sum(int(row[name]) for row in rows)
-
-
-async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return await cursor.fetchall()
+async def traffic(db: Database, domain: Domain, *, since: datetime, until: datetime) -> list[TrafficHour]:
+    """The hours with visits between two instants, in order; both are the beginnings of hours."""
+    return await fetch_values(db, TrafficHour, BY_HOUR, {"domain_id": domain.id, "since": since, "until": until})

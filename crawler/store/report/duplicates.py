@@ -15,6 +15,7 @@ from crawler.core.http import PageKey, Url
 from crawler.core.page import Fingerprint
 from crawler.store.columns import to_signed
 from crawler.store.database import BY_KEY, Connection, Database
+from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
 CHUNK = 5_000  # events of one transaction; a second
 # Whoever removes the domain waits for us, or we for him; its holder does not.
@@ -140,12 +141,10 @@ async def _fill_chunk(db: Database, domain_id: int) -> int:
     values: dict[str, Any] = {"domain_id": domain_id, "most": CHUNK, "least_bytes": LEAST_TEXT_BYTES}
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
-        if await (await connection.execute(STAY, values)).fetchone() is None:
+        if await fetch_row(connection, STAY, values) is None:
             return 0
-        row = await (await connection.execute(CURSOR, values)).fetchone()
-        assert row is not None
-        cursor = await connection.execute(EVENTS, values | {"after": row[0]}, binary=True)
-        events = await cursor.fetchall()
+        after = await fetch_number(connection, CURSOR, values)
+        events = await (await connection.execute(EVENTS, values | {"after": after}, binary=True)).fetchall()
         if events:
             keys = list(dict.fromkeys(key for _, key in events))
             await _renew(connection, values | {"keys": keys})
@@ -174,8 +173,8 @@ async def near(db: Database, domain: Domain, key: PageKey, *, bits: int, most: i
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
         values: dict[str, Any] = {"domain_id": domain.id, "key": key, "bits": bits, "most": most}
-        rows = await (await connection.execute(NEAR, values)).fetchall()
-        if not rows and await (await connection.execute(IS_COMPARED, values)).fetchone() is None:
+        rows = await fetch_rows(connection, NEAR, values)
+        if not rows and await fetch_row(connection, IS_COMPARED, values) is None:
             return None
         return [Near(Url(url), bits, shares_schedule) for url, bits, shares_schedule in rows]
 
@@ -199,5 +198,5 @@ async def _members(connection: Connection, domain_id: int, group: DuplicateGroup
     """The first pages of a group, by their distance from its leader, and of one fingerprint the shortest URL first."""
     bits = {to_signed(each): bits for each, bits in group.bits.items()}
     values = {"domain_id": domain_id, "fingerprints": list(bits)[:most], "most": most}
-    cursor = await connection.execute(PAGES, values)
-    return [Near(Url(url), bits[number], shares_schedule) for number, url, shares_schedule in await cursor.fetchall()]
+    rows = await fetch_rows(connection, PAGES, values)
+    return [Near(Url(url), bits[number], shares_schedule) for number, url, shares_schedule in rows]

@@ -5,21 +5,20 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from psycopg.rows import dict_row
-
 from crawler.core.budget import RequestKind
 from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness import Amounts, Belief, Defaults, Terms, Wanted
+from crawler.core.freshness import ALL_KINDS, ELSEWHERE, PRIOR, Amounts, Belief, Defaults, Terms, Wanted, site_kind
 from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
 from crawler.core.opic import ENDOWMENT, STEPS
 from crawler.core.validators import NO_TRUST, Trust, Validator
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database
+from crawler.store.domains import kind_prior
 from crawler.store.hand_out import ScoringContext, scoring_context
-from crawler.store.report.prior_source import PriorSource, prior_source
-from crawler.store.report.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE, WEIGHT
-from crawler.store.report.sources import SourceFacts, sources_measured
+from crawler.store.report.lists import SourceFacts, signal_sources
+from crawler.store.report.reports import FRESHNESS, IMPORTANCE, PAGE_TABLES, POPULARITY, URL_SHARE, WEIGHT
+from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows, fetch_values
 
 VISITS_SHOWN = 10
 LINKS_SHOWN = 10
@@ -68,13 +67,7 @@ PAGE = f"""
                  WHERE b.domain_id = %(domain_id)s AND b.state = 'new' AND b.due_at IS NULL
                    AND ({_across("b", "o")}, f.key) > ({_across("f", "q")}, b.key)) END
                AS ahead
-      FROM page p
-      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
-      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
-      JOIN domain_state s ON s.domain_id = %(domain_id)s
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
-      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
+      FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
 """  # noqa: S608  only our own expressions are put in
 VISITS = """
@@ -101,7 +94,7 @@ STILL_LINKS = """
 # A scan of all links of the domain: only people ask this. Keys are 16 bytes, so another place is another key.
 LINKERS = f"""
     SELECT p.url, f.depth, f.state, octet_length(l.targets) / 16 AS outlinks, {IMPORTANCE} AS importance,
-           {PAYS} AS pays, count(*) OVER () AS many, min(f.depth) OVER () AS nearest,
+           {PAYS} AS pays, count(*) OVER () AS links, min(f.depth) OVER () AS nearest,
            count(*) FILTER (WHERE {STILL_LINKS}) OVER () AS still
       FROM page_links l
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
@@ -132,6 +125,14 @@ DOMAIN = """
       FROM domain_state s LEFT JOIN robots r ON r.domain_id = s.domain_id
      WHERE s.domain_id = %(domain_id)s
 """
+# Pages that the last plan may have learnt from; a scan of the domain's pages: only people ask this.
+LOOKED_AT = """
+    SELECT count(*) FILTER (WHERE p.prior_no = %(no)s), count(*)
+      FROM domain_plan l
+      JOIN page p ON p.domain_id = %(domain_id)s AND (p.evidence_a > 0 OR p.evidence_b > 0)
+                 AND p.first_seen_at <= l.planned_at
+     WHERE l.domain_id = %(domain_id)s
+"""
 
 
 class Waiting(StrEnum):
@@ -144,6 +145,29 @@ class Waiting(StrEnum):
     SIGNAL = "signal"
     REPRICE = "reprice"
     REORDER = "reorder"
+
+
+class PriorLevel(StrEnum):
+    """The group that a prior was mostly learnt from."""
+
+    TEMPLATE = "template"
+    DOMAIN = "domain"
+    KIND = "kind"  # of site
+    ALL = "all"  # domains
+    NOTHING = "nothing"  # was known of any
+
+
+@dataclass(frozen=True, slots=True)
+class PriorSource:
+    """What a page's prior comes from.
+
+    kind: of the domain's site, empty for none.  pages, domains: that the level has, of those that were looked at again.
+    """
+
+    level: PriorLevel
+    kind: str
+    pages: int
+    domains: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,22 +341,18 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
     """Everything about a URL of the domain, under the name that the domain gives it."""
     values = {"domain_id": domain.id, "key": key_of(url), "url": url, "at": at, "most": LINKS_SHOWN}
     async with db.transaction() as connection:
-        domain_now = (await _rows(connection, DOMAIN, values))[0]
-        pages = await _rows(connection, PAGE, values)
-        visits = await _rows(connection, VISITS, values | {"most": VISITS_SHOWN})
-        linkers = await _rows(connection, LINKERS, values)
-        leads = (await _rows(connection, LEADS_HERE, values))[0]
-        waiting = await _rows(connection, WAITING, values)
-        sources = await sources_measured(connection, domain)
+        (domain_now,) = await fetch_dicts(connection, DOMAIN, values)
+        pages = await fetch_dicts(connection, PAGE, values)
+        visits = await fetch_values(connection, PastVisit, VISITS, values | {"most": VISITS_SHOWN})
+        linkers = await fetch_dicts(connection, LINKERS, values)
+        redirects = await fetch_number(connection, LEADS_HERE, values)
+        waiting = await fetch_rows(connection, WAITING, values)
+        sources = await signal_sources(connection, domain)
         context = await scoring_context(connection, domain, at=at, defaults=defaults)
         page = _page(pages[0]) if pages else None
-        source = (
-            await prior_source(connection, domain, page.prior, no=page.prior_no, template=page.template)
-            if page
-            else None
-        )
+        source = await _find_prior_source(connection, domain, page) if page else None
     return Explanation(
-        at=domain_now["at"],
+        **domain_now,
         page=page,
         prior_source=source,
         terms=_terms(page, context) if page and context else None,
@@ -340,20 +360,33 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
         suspected=context.suspected if context else frozenset(),
         by_head=_kind(page, context) is RequestKind.HEAD if page and context else False,
         challenge=context.is_challenge(page.prior_no) if page and context else False,
-        visits=tuple(_look(row) for row in visits),
-        links=linkers[0]["many"] if linkers else 0,
+        visits=tuple(visits),
+        links=linkers[0]["links"] if linkers else 0,
         still=linkers[0]["still"] if linkers else 0,
-        redirects=leads["moved"],
+        redirects=redirects,
         nearest=linkers[0]["nearest"] if linkers else None,
         linkers=tuple(
             Linker(Url(row["url"]), row["depth"], State(row["state"]), row["outlinks"], row["importance"], row["pays"])
             for row in linkers
         ),
-        robots=domain_now["robots"],
-        tracked=domain_now["tracked"],
-        waiting=frozenset(Waiting(row["kind"]) for row in waiting),
+        waiting=frozenset(Waiting(kind) for (kind,) in waiting),
         sources=tuple(sources),
     )
+
+
+async def _find_prior_source(connection: Connection, domain: Domain, page: PageFacts) -> PriorSource:
+    """Return the smallest group around a page of which any page was looked at again: its prior comes from there."""
+    kind = site_kind(domain.authority)
+    ((of_template, of_domain),) = await fetch_rows(connection, LOOKED_AT, {"domain_id": domain.id, "no": page.prior_no})
+    if of_template and page.template != ELSEWHERE:
+        return PriorSource(PriorLevel.TEMPLATE, kind, of_template, 1)
+    if of_domain:
+        return PriorSource(PriorLevel.DOMAIN, kind, of_domain, 1)
+    learnt = await kind_prior(connection, kind)
+    if page.prior == PRIOR or not learnt.domains:
+        return PriorSource(PriorLevel.NOTHING, kind, 0, 0)
+    level = PriorLevel.ALL if learnt.kind == ALL_KINDS else PriorLevel.KIND
+    return PriorSource(level, kind, round(learnt.pages), learnt.domains)
 
 
 def _terms(page: PageFacts, context: ScoringContext) -> Terms:
@@ -375,13 +408,3 @@ def _page(row: dict[str, Any]) -> PageFacts:
     kinds = {"state": State(row["state"]), "wanted": Wanted(row["wanted"]), "signals": tuple(row["signals"])}
     amounts = Amounts(row.pop("amount_total"), row.pop("amount_changes"))
     return PageFacts(**row | kinds | {"belief": belief, "prior": prior, "amounts": amounts})
-
-
-def _look(row: dict[str, Any]) -> PastVisit:
-    return PastVisit(**row | {"change": Change(row["change"])})
-
-
-async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return await cursor.fetchall()

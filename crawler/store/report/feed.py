@@ -1,18 +1,17 @@
 """The change feed: every domain's events in one order, for any number of readers with cursors."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
-
-from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url, key_of
 from crawler.core.page import BlockKind
 from crawler.errors import CursorAhead, CursorTooOld
 from crawler.store.database import Connection, Database
+from crawler.store.rows import fetch_dicts, fetch_number, fetch_row, fetch_rows
 
 FEED_LOCK = 0x66656564  # "feed": one stamper at a time
 CHANNEL = "recrawl_changes"
@@ -170,15 +169,7 @@ class ChangeFilter:
     @property
     def values(self) -> dict[str, Any]:
         """The parameters of the conditions."""
-        return {
-            "domain_id": self.domain_id,
-            "key": self.key,
-            "prefix": self.prefix,
-            "kinds": [kind.value for kind in self.kinds],
-            "since": self.since,
-            "after": self.after,
-            "until": self.until,
-        }
+        return asdict(self) | {"kinds": [kind.value for kind in self.kinds]}
 
 
 EVERY_CHANGE = ChangeFilter()
@@ -244,7 +235,7 @@ async def read_feed(
     Raises what `require_kept` does where `wanted.after` is a cursor; 0 is the beginning of what is kept.
     """
     source = BY_EVENT if wanted.is_about_events else BY_FEED
-    statement = _chosen(source, wanted.conditions, order="f.position")
+    statement = f"{source} WHERE {_all(wanted.conditions)} ORDER BY f.position LIMIT %(most)s"
     found = await _items(db, statement, "e.position", wanted.values | {"most": most, "blocks": blocks})
     if wanted.after:  # asked afterwards: what was kept then was kept when it was read
         await require_kept(db, wanted.domain_id, since=wanted.after)
@@ -282,68 +273,55 @@ async def newest_changes(
         conditions += ["e.at <= %(before_at)s", "(e.at, f.position) < (%(before_at)s, %(before_position)s)"]
     at, position = before or (None, None)
     values = {"before_at": at, "before_position": position, "most": most, "blocks": blocks}
-    statement = _chosen(BY_EVENT, conditions, order="e.at DESC, f.position DESC")
+    statement = f"{BY_EVENT} WHERE {_all(conditions)} ORDER BY e.at DESC, f.position DESC LIMIT %(most)s"
     return await _items(db, statement, "e.at DESC, e.position DESC", wanted.values | values)
 
 
 async def count_changes(db: Database, wanted: ChangeFilter = EVERY_CHANGE) -> dict[EventKind, int]:
     """How many changes of each kind there are in the feed."""
-    async with db.transaction() as connection:
-        cursor = await connection.execute(
-            f"{COUNT} WHERE {_all(wanted.conditions)} GROUP BY e.change".encode(), wanted.values
-        )
-        return {EventKind(change): many for change, many in await cursor.fetchall()}
+    rows = await fetch_rows(db, f"{COUNT} WHERE {_all(wanted.conditions)} GROUP BY e.change", wanted.values)
+    return {EventKind(change): many for change, many in rows}
 
 
 async def forgotten_until(db: Database, domain_id: int | None) -> int:
     """The last position of a change that the feed has forgotten, of a domain or of any; 0 for none."""
-    async with db.transaction() as connection:
-        return (await _forgotten(connection, domain_id))[0]
+    return (await _forgotten(db, domain_id))[0]
 
 
-async def require_kept(db: Database, domain_id: int | None, *, since: int) -> None:
+async def require_kept(place: Connection | Database, domain_id: int | None, *, since: int) -> None:
     """Raise CursorTooOld where changes after a cursor are not kept any more, so that reading on would miss them.
 
-    And CursorAhead for one beyond the end of the feed, which this feed cannot have given.
+    And CursorAhead for one beyond the end of the feed, which this feed cannot have given. Within a transaction it is
+    called after what was read: nothing went in between.
     """
-    async with db.transaction() as connection:
-        await require_kept_on(connection, domain_id, since=since)
-
-
-async def require_kept_on(connection: Connection, domain_id: int | None, *, since: int) -> None:
-    """Raise as `require_kept` does in a transaction, after what was read: nothing went in between."""
-    until, authority, end = await _forgotten(connection, domain_id)
+    until, authority, end = await _forgotten(place, domain_id)
     if since > end:
         raise CursorAhead(since=since, end=end)
     if since < until:
         raise CursorTooOld(since=since, kept_from=until, domain=authority)
 
 
-async def _forgotten(connection: Connection, domain_id: int | None) -> tuple[int, str | None, int]:
+async def _forgotten(place: Connection | Database, domain_id: int | None) -> tuple[int, str | None, int]:
     """Up to which position, the name of the domain that was asked about, and where the feed ends."""
-    row = await (await connection.execute(FORGOTTEN, {"domain_id": domain_id})).fetchone()
+    row = await fetch_row(place, FORGOTTEN, {"domain_id": domain_id})
     assert row is not None, "an aggregate has a row"
     return int(row[0]), row[1], int(row[2])
 
 
 async def end_of_feed(db: Database) -> int:
     """The cursor behind all changes that the feed has; 0 while it is empty."""
-    async with db.transaction() as connection:
-        row = await (await connection.execute("SELECT coalesce(max(position), 0) FROM feed")).fetchone()
-    return int(row[0]) if row else 0
+    return await fetch_number(db, "SELECT coalesce(max(position), 0) FROM feed", {})
 
 
 async def domains_with_changes(db: Database, *, after: int) -> frozenset[int]:
     """The numbers of the domains that have changes in the feed behind a cursor."""
-    async with db.transaction() as connection:
-        cursor = await connection.execute("SELECT DISTINCT domain_id FROM feed WHERE position > %s", (after,))
-        return frozenset(number for (number,) in await cursor.fetchall())
+    rows = await fetch_rows(db, "SELECT DISTINCT domain_id FROM feed WHERE position > %(after)s", {"after": after})
+    return frozenset(number for (number,) in rows)
 
 
 async def feed_source(db: Database, domain: Domain) -> str:
     """What tells the feed of a domain from that of any other database, or registration: a cursor is of one source."""
-    async with db.transaction() as connection:
-        row = await (await connection.execute(SOURCE, {"domain_id": domain.id})).fetchone()
+    row = await fetch_row(db, SOURCE, {"domain_id": domain.id})
     assert row is not None
     return str(row[0])
 
@@ -355,26 +333,18 @@ async def last_of(db: Database, domain: Domain, url: Url) -> FeedItem | None:
     return found[0] if found else None
 
 
-def _chosen(source: str, conditions: list[str], *, order: str) -> str:
-    return f"{source} WHERE {_all(conditions)} ORDER BY {order} LIMIT %(most)s"
-
-
 def _all(conditions: list[str]) -> str:
     return " AND ".join(conditions) or "true"
 
 
 async def _items(db: Database, found: str, order: str, values: dict[str, Any]) -> list[FeedItem]:
-    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SHOWN.format(found=found, order=order).encode(), values)
-        return [_item(row) for row in await cursor.fetchall()]
+    return [_item(row) for row in await fetch_dicts(db, SHOWN.format(found=found, order=order), values)]
 
 
 def _item(row: dict[str, Any]) -> FeedItem:
     special = {
-        "url": Url(row["url"]),
         "change": EventKind(row["change"]),
         "parts": tuple(map(BlockKind, row["parts"].split())),
         "blocks": tuple(Edit(part=BlockKind(part), was=was, now=now) for part, was, now in row["blocks"] or ()),
-        "moved_to": Url(row["moved_to"]) if row["moved_to"] else None,
     }
     return FeedItem(**row | special)

@@ -4,12 +4,11 @@ A small domain is counted whenever somebody asks, so its figures are of that mom
 the last plan, or as the end of the last great crawl, and say so.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
@@ -18,6 +17,7 @@ from crawler.core.visit import CountedAs, State
 from crawler.store.database import Connection, Database
 from crawler.store.report.duplicates import Alike, Near, alike, fill
 from crawler.store.report.reports import PAGES
+from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
 # Pages whatever became of them: about 10 microseconds each for freshness, 40 where signals of change are heard.
 SMALL = 2000
@@ -148,16 +148,12 @@ class Totals:
     oldest_look_at: datetime | None
     counted_at: datetime
 
-    def by_name(self) -> dict[str, Any]:
-        """Its values by their names."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
 
 async def keep_figures(db: Database, domain: Domain, *, at: datetime) -> None:
     """Count all pages of a domain and keep the figures. Of a domain that was removed meanwhile nothing is kept."""
     is_large = False
     async with db.transaction() as connection:
-        begun = await (await connection.execute(BEGIN, {"domain_id": domain.id, "at": at})).fetchone()
+        begun = await fetch_row(connection, BEGIN, {"domain_id": domain.id, "at": at})
         if begun is None:
             return
         counted_at, tracked = begun
@@ -188,7 +184,7 @@ async def count_if_large(db: Database, domain: Domain, *, at: datetime, kept_for
     """Count a large domain whose figures are too old to be shown. No other one is touched."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "small": SMALL}
-        is_large = await (await connection.execute(IS_LARGE, values)).fetchone() is not None
+        is_large = await fetch_row(connection, IS_LARGE, values) is not None
         is_counted = not is_large or await are_kept(connection, domain, at=at, kept_for=kept_for)
     if not is_counted:
         await keep_figures(db, domain, at=at)
@@ -196,29 +192,22 @@ async def count_if_large(db: Database, domain: Domain, *, at: datetime, kept_for
 
 async def count_after(db: Database, domain: Domain, *, looks: int, at: datetime) -> None:
     """Count a large domain at the end of a crawl of so many looks, if these may have moved its figures."""
-    async with db.transaction() as connection:
-        values = {"domain_id": domain.id, "small": SMALL, "looks": looks, "moving": MOVING}
-        is_moved = await (await connection.execute(IS_MOVED, values)).fetchone() is not None
-    if is_moved:
+    values = {"domain_id": domain.id, "small": SMALL, "looks": looks, "moving": MOVING}
+    if await fetch_row(db, IS_MOVED, values) is not None:
         await keep_figures(db, domain, at=at)
 
 
 async def totals_of(connection: Connection, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> Totals:
     """Counts and freshness of a domain: of a small one at that instant, of a large one as they were counted last."""
     is_kept = await are_kept(connection, domain, at=at, kept_for=kept_for)
-    async with connection.cursor(row_factory=class_row(Totals)) as cursor:
-        await cursor.execute((KEPT if is_kept else LIVE).encode(), {"domain_id": domain.id, "at": at})
-        found = await cursor.fetchone()
-    assert found is not None  # a sum without GROUP BY has a row, and a kept one was seen
-    return found
+    (found,) = await fetch_values(connection, Totals, KEPT if is_kept else LIVE, {"domain_id": domain.id, "at": at})
+    return found  # a sum without GROUP BY has a row, and a kept one was seen
 
 
 async def counting_of(db: Database, domain: Domain, *, at: datetime) -> Counting:
     """Whether the figures of a domain can be had at once, and are of late."""
     async with db.transaction() as connection:
-        is_large = (
-            await (await connection.execute(IS_LARGE, {"domain_id": domain.id, "small": SMALL})).fetchone() is not None
-        )
+        is_large = await fetch_row(connection, IS_LARGE, {"domain_id": domain.id, "small": SMALL}) is not None
         if not is_large or await are_kept(connection, domain, at=at):
             return Counting.DONE
         return Counting.OLD if await are_kept(connection, domain, at=at, kept_for=HOWEVER_OLD) else Counting.NEVER
@@ -226,9 +215,7 @@ async def counting_of(db: Database, domain: Domain, *, at: datetime) -> Counting
 
 async def tracked_pages(db: Database, domain: Domain) -> int:
     """How many pages a domain has, whatever became of them; 0 for one that was removed."""
-    async with db.transaction() as connection:
-        row = await (await connection.execute(TRACKED, {"domain_id": domain.id})).fetchone()
-        return int(row[0]) if row is not None else 0
+    return await fetch_number(db, TRACKED, {"domain_id": domain.id})
 
 
 async def are_kept(
@@ -236,7 +223,7 @@ async def are_kept(
 ) -> bool:
     """Whether the figures that are kept are those to show: of a large domain, and of late. at: None, however old."""
     values = {"domain_id": domain.id, "at": at, "small": SMALL, "kept_for": kept_for}
-    return await (await connection.execute(IS_KEPT, values)).fetchone() is not None
+    return await fetch_row(connection, IS_KEPT, values) is not None
 
 
 async def kept_top(
@@ -255,7 +242,7 @@ async def kept_top(
     if not await are_kept(connection, domain, at=at, kept_for=kept_for):
         return None
     values = {"domain_id": domain.id, "ranking": ranking}
-    keys = [PageKey(key) for (key,) in await (await connection.execute(RANKED, values)).fetchall()]
+    keys = [PageKey(key) for (key,) in await fetch_rows(connection, RANKED, values)]
     return keys if len(keys) < PLACES or top <= PLACES else None
 
 
@@ -272,7 +259,7 @@ async def usual_alike(db: Database, domain: Domain, *, at: datetime, kept_for: t
     """
     async with db.transaction() as connection:
         if await are_kept(connection, domain, at=at, kept_for=kept_for):
-            row = await (await connection.execute(KEPT_ALIKE, {"domain_id": domain.id})).fetchone()
+            row = await fetch_row(connection, KEPT_ALIKE, {"domain_id": domain.id})
             if row is not None:
                 return [_alike(domain, pages, members) for pages, members in row[0]]
     await fill(db, domain, chunks=ALIKE_CHUNKS)

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from psycopg.rows import class_row
-
 from crawler.store.claim import AWAKE, DUE
 from crawler.store.database import Database
+from crawler.store.rows import fetch_values
 
 MOST_DUE = 100_000  # pages of a domain that are counted as due; more says no more
 CALIBRATED_DAYS = 7
@@ -87,11 +86,7 @@ class CalibrationGauge:
 async def domain_gauges(db: Database, *, at: datetime, most: int) -> tuple[list[DomainGauge], list[CalibrationGauge]]:
     """Figures of at most so many domains, the least important ones taken together; and the calibration of all."""
     async with db.transaction() as connection:
-        async with connection.cursor(row_factory=class_row(DomainGauge)) as cursor:
-            await cursor.execute(
-                DOMAINS, {"at": at, "most": most, "others": OTHERS, "most_due": MOST_DUE, "only": None}
-            )
-            domains = await cursor.fetchall()
-        async with connection.cursor(row_factory=class_row(CalibrationGauge)) as calibrations:
-            await calibrations.execute(CALIBRATION, {"at": at, "days": CALIBRATED_DAYS})
-            return domains, await calibrations.fetchall()
+        values = {"at": at, "most": most, "others": OTHERS, "most_due": MOST_DUE, "only": None}
+        domains = await fetch_values(connection, DomainGauge, DOMAINS, values)
+        days = {"at": at, "days": CALIBRATED_DAYS}
+        return domains, await fetch_values(connection, CalibrationGauge, CALIBRATION, days)

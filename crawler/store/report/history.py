@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from psycopg.rows import class_row
-
 from crawler.core.domain import Domain
 from crawler.core.visit import State
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.figures import kept_top
 from crawler.store.report.reports import IMPORTANCE
+from crawler.store.rows import fetch_number, fetch_values
 
 BY_RANK = 250  # pages, the most important ones
 BY_CHANCE = 250  # of all others; keys are hashes, so the first ones are a sample
@@ -107,21 +106,15 @@ async def freshness_over_time(
     change are left out of account. Exact, as far as it is known, in domains of no more pages than the sample has; of
     others it is an estimate from the most important pages (by_rank) and some of the others by chance (by_chance).
     """
-    values: dict[str, object] = {
-        "domain_id": domain.id,
-        "instants": list(instants),
-        "by_rank": by_rank,
-        "by_chance": by_chance,
-    }
+    values: dict[str, object] = {"domain_id": domain.id, "instants": list(instants)}
+    values |= {"by_rank": by_rank, "by_chance": by_chance}
     if not instants:
         return []
-    async with db.transaction() as connection, connection.cursor(row_factory=class_row(PastFreshness)) as cursor:
+    async with db.transaction() as connection:
         first = await kept_top(connection, domain, State.KNOWN.value, top=by_rank, at=None)
         sample = SAMPLE
         if first is not None:
             await connection.execute(BY_KEY)
-            counted = await (await connection.execute(KEPT_PAGES, values)).fetchone()
-            values |= {"first": first[:by_rank], "pages": counted[0] if counted else 0}
+            values |= {"first": first[:by_rank], "pages": await fetch_number(connection, KEPT_PAGES, values)}
             sample = KEPT_SAMPLE
-        await cursor.execute(f"WITH {sample} {OVER_TIME}".encode(), values)
-        return await cursor.fetchall()
+        return await fetch_values(connection, PastFreshness, f"WITH {sample} {OVER_TIME}", values)

@@ -1,18 +1,15 @@
-"""Sitemaps and feeds: what each has brought, and the dates that they gave a page."""
+"""Sitemaps, feeds and other sources of change signals: what each has brought, and what its word is worth."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
-from crawler.store.database import Database
+from crawler.store.database import Connection, Database
+from crawler.store.rows import fetch_values
 
 LISTS = """
-    SELECT p.url, l.kind, l.found_by, l.entries, l.others, l.refused, l.unusable, l.finding, l.reads, l.told,
-           l.new_pages, l.hints, l.hints_checked, l.hints_true, l.worth, f.state, f.due_at, p.last_look_at
+    SELECT p.url, l.*, f.state, f.due_at, p.last_look_at
       FROM url_list l
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = l.key
@@ -24,6 +21,11 @@ DATES = """
       FROM announced a LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = a.list_key
      WHERE a.domain_id = %(domain_id)s AND a.key = %(key)s
      ORDER BY a.source
+"""
+SOURCES = """
+    SELECT o.*
+      FROM report_source o JOIN domain_source n ON n.domain_id = o.domain_id AND n.source = o.source
+     WHERE o.domain_id = %(domain_id)s ORDER BY n.no
 """
 
 
@@ -63,16 +65,26 @@ class GivenDate:
 
 async def lists_of(db: Database, domain: Domain, *, key: PageKey | None = None) -> list[ListReport]:
     """The domain's lists, those that brought most first. key: of that page only."""
-    rows = await _rows(db, LISTS, {"domain_id": domain.id, "key": key})
-    return [ListReport(**row) for row in rows]
+    return await fetch_values(db, ListReport, LISTS, {"domain_id": domain.id, "key": key})
 
 
 async def dates_given(db: Database, domain: Domain, key: PageKey) -> list[GivenDate]:
     """The dates that lists gave a page."""
-    return [GivenDate(**row) for row in await _rows(db, DATES, {"domain_id": domain.id, "key": key})]
+    return await fetch_values(db, GivenDate, DATES, {"domain_id": domain.id, "key": key})
 
 
-async def _rows(db: Database, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return await cursor.fetchall()
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """A source of change signals in a domain: a row of report_source, which says what its columns mean."""
+
+    source: str
+    signals: int
+    recall: float
+    precision: float | None
+    silence: float
+    measured_at: datetime
+
+
+async def signal_sources(place: Connection | Database, domain: Domain) -> list[SourceFacts]:
+    """The domain's sources, by their numbers."""
+    return await fetch_values(place, SourceFacts, SOURCES, {"domain_id": domain.id})

@@ -1,58 +1,127 @@
-"""A page as a Target by its URL, for a look outside of the crawl."""
+"""The most important pages of a domain, all or those of a state; one page as a Target for a look outside a crawl."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain
 from crawler.core.freshness import PRIOR, Belief
 from crawler.core.http import Url, key_of
 from crawler.core.page import Version
-from crawler.core.visit import State, Target
+from crawler.core.visit import CountedAs, State, Target
 from crawler.store.columns import from_signed
-from crawler.store.database import Database
+from crawler.store.database import BY_KEY, Database
+from crawler.store.report.figures import KEPT_FOR, kept_top, ranking_of
+from crawler.store.report.reports import IMPORTANCE, PAGES
+from crawler.store.rows import fetch_dicts, fetch_values
+
+WANTED = """
+    (%(state)s::text IS NULL OR page_counted_as(f.state, p.version, u.kind) = %(state)s)
+    AND (NOT %(failing)s OR p.failures > 0) AND (NOT %(rendered)s OR p.is_rendered)
+"""
+# Freshness and titles are looked up for the pages that are shown, and for no others.
+BEST = f"""
+    SELECT p.key
+      FROM page p
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
+     WHERE p.domain_id = %(domain_id)s AND {WANTED}
+     ORDER BY {IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(top)s
+"""  # noqa: S608  only our own expressions are put in
+SHOWN = """
+    SELECT p.*, coalesce(v.title, '') AS title
+      FROM ({pages}) p
+      LEFT JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = p.key AND v.number = p.version
+     ORDER BY importance DESC NULLS LAST, url LIMIT %(top)s
+"""
+SHOWN_BEST = SHOWN.format(pages=f"{PAGES} AND p.key IN (SELECT key FROM best)")  # noqa: S608  the same
+TOP = f"WITH best AS MATERIALIZED ({BEST}) {SHOWN_BEST}"
+# Of a ranking that is kept: without those that have left it since.
+TOP_OF = SHOWN.format(pages=f"{PAGES} AND p.key = ANY(%(keys)s) AND {WANTED}")
 
 ONE = """
-    SELECT f.state, f.depth, g.a + p.evidence_a, g.b + p.evidence_b, p.received_bytes, p.status, p.reason, p.failures,
-           p.soft_errors, p.withheld_since, p.last_look_at, p.last_good_at,
-           p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint,
+    SELECT f.state, f.depth, g.a + p.evidence_a AS a, g.b + p.evidence_b AS b, p.received_bytes, p.status, p.reason,
+           p.failures, p.soft_errors, p.withheld_since, p.last_look_at, p.last_good_at,
+           p.version AS number, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint,
            p.is_rendered
       FROM page p
       JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
       JOIN prior g ON g.domain_id = p.domain_id AND g.no = p.prior_no
-     WHERE p.domain_id = %s AND p.key = %s
+     WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
 """
+VERSION_COLUMNS = ("number", "body_digest", "text_digest", "main_digest", "shape_digest", "is_rendered")
+
+
+@dataclass(frozen=True, slots=True)
+class PageLine:
+    """One page of a list. importance: the domain's mean is 1; None outside the economy.
+
+    popularity, url_score: what links and what the URL make of it; a mixed order weighs both, the others links alone.
+    list_kind: of a sitemap or a feed, "" for one that was never read; None for pages that are no lists.
+    failures: looks in a row that brought no good answer; last_good_at: the newest that did.
+    """
+
+    url: Url
+    state: State
+    importance: float | None
+    popularity: float | None
+    url_score: float | None
+    freshness: float | None
+    last_look_at: datetime | None
+    version: int
+    rate_per_day: float
+    due_at: datetime | None
+    status: int | None
+    reason: str
+    list_kind: str | None = None
+    title: str = ""
+    failures: int = 0
+    last_good_at: datetime | None = None
+
+
+async def pages(
+    db: Database,
+    domain: Domain,
+    *,
+    top: int,
+    at: datetime,
+    state: State | CountedAs | None = None,
+    failing: bool = False,
+    rendered: bool = False,
+    kept_for: timedelta = KEPT_FOR,
+) -> list[PageLine]:
+    """The domain's most important pages, those outside the economy last.
+
+    Of a large domain those that were so when it was last counted, if that was no longer ago than kept_for, as they are
+    now.
+
+    state: only those that count as it.  failing: only those of which the newest look brought no good answer.
+    rendered: only those whose last version a browser made.
+    """
+    values = {"domain_id": domain.id, "at": at, "top": top, "state": state, "failing": failing, "rendered": rendered}
+    ranking = ranking_of(state, failing=failing, rendered=rendered)
+    async with db.transaction() as connection:
+        kept = (
+            await kept_top(connection, domain, ranking, top=top, at=at, kept_for=kept_for)
+            if ranking is not None
+            else None
+        )
+        if kept is None:
+            return await fetch_values(connection, PageLine, TOP, values)
+        await connection.execute(BY_KEY)
+        return await fetch_values(connection, PageLine, TOP_OF, values | {"keys": kept})
 
 
 async def target_of(db: Database, domain: Domain, url: Url) -> Target:
     """The page of that URL without its links; one that was never seen if it is not known. No validators are sent."""
     key = key_of(url)
-    async with db.transaction() as connection:
-        row = await (await connection.execute(ONE, (domain.id, key))).fetchone()
-    if row is None:
+    rows = await fetch_dicts(db, ONE, {"domain_id": domain.id, "key": key})
+    if not rows:
         return Target(key=key, url=url, depth=0, state=State.NEW, belief=PRIOR)
-    state, depth, a, b, received_bytes, status, reason, failures, soft_errors, *rest = row
-    withheld_since, last_look_at, last_good_at, *said = rest
-    number, body, text, main, shape, bits, is_rendered = said
-    return Target(
-        key=key,
-        url=url,
-        depth=depth,
-        state=State(state),
-        belief=Belief(a, b),
-        received_bytes=received_bytes,
-        version=Version(
-            number=number,
-            body_digest=body,
-            text_digest=text,
-            main_digest=main,
-            shape_digest=shape,
-            fingerprint=from_signed(bits),
-            is_rendered=is_rendered,
-        )
-        if number
-        else None,
-        status=status,
-        reason=reason,
-        failures=failures,
-        soft_errors=soft_errors,
-        withheld_since=withheld_since,
-        last_look_at=last_look_at,
-        last_good_at=last_good_at,
-    )
+    (row,) = rows
+    said = {name: row.pop(name) for name in VERSION_COLUMNS}
+    version = Version(**said, fingerprint=from_signed(row.pop("fingerprint")))
+    state, belief = State(row.pop("state")), Belief(row.pop("a"), row.pop("b"))
+    return Target(key, url, state=state, belief=belief, version=version if version.number else None, **row)

@@ -5,15 +5,13 @@ Importance and freshness are computed where the pages are, by the functions of t
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.store.database import Connection, Database
+from crawler.store.database import Database
+from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
-# Of a page, with the aliases of PAGES below. Knowledge cannot be older than the domain's newest look.
+# Of a page, with the aliases of PAGE_TABLES below. Knowledge cannot be older than the domain's newest look.
 POPULARITY = """
     page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
                     (SELECT sum(n.pages) FROM pool n WHERE n.domain_id = %(domain_id)s)::float8, s.window_passes)
@@ -48,19 +46,20 @@ FRESHNESS = """
                                          WHERE o.domain_id = %(domain_id)s),
                                        g.a + p.evidence_a, g.b + p.evidence_b)) END
 """
+PAGE_TABLES = """page p
+      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key"""
 PAGES = f"""
     SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,
            CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
            p.last_look_at, p.version, (g.a + p.evidence_a) / (g.b + p.evidence_b) AS rate_per_day, f.due_at,
            p.status, p.reason, p.failures, p.last_good_at, u.kind AS list_kind,
            page_counted_as(f.state, p.version, u.kind) AS counted_as, p.withheld_since, g.template, p.is_rendered
-      FROM page p
-      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
-      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
-      JOIN domain_state s ON s.domain_id = %(domain_id)s
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
-      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
+      FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s
 """  # noqa: S608  only our own expressions are put in
 DUE = """
@@ -131,23 +130,16 @@ async def workload(db: Database, domain: Domain, *, at: datetime) -> Workload:
     """The work that waits in the domain at this instant."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at}
-        statement = DUE_OR_ASKED_FOR if await _rows(connection, ASKED_FOR, values) else DUE
-        return Workload(**(await _rows(connection, statement, values))[0])
+        statement = DUE if await fetch_row(connection, ASKED_FOR, values) is None else DUE_OR_ASKED_FOR
+        (found,) = await fetch_values(connection, Workload, statement, values)
+        return found
 
 
 async def holders(db: Database) -> set[str]:
     """Workers that hold a lease now, by the names that they gave themselves."""
-    async with db.transaction() as connection:
-        return {row["holder"] for row in await _rows(connection, HOLDERS, {})}
+    return {holder for (holder,) in await fetch_rows(db, HOLDERS, {})}
 
 
 async def pages_beneath(db: Database, domain: Domain, prefix: Url) -> int:
     """Return how many of the domain's pages that may be fetched have URLs that begin so."""
-    async with db.transaction() as connection:
-        return int((await _rows(connection, BENEATH, {"domain_id": domain.id, "prefix": prefix}))[0]["pages"])
-
-
-async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return await cursor.fetchall()
+    return await fetch_number(db, BENEATH, {"domain_id": domain.id, "prefix": prefix})

@@ -13,12 +13,12 @@ from psycopg.pq import TransactionStatus
 
 from crawler.errors import BadInput, CrawlerError
 from crawler.store.database import Connection, Database, one_line
+from crawler.store.rows import fetch_row, fetch_rows
 
 ROLE = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")  # what needs no quotes anywhere; pg_ is the server's own
 PASSWORD_BYTES = 24
 CURSOR = "answer"
 MADE = "reads the views of recrawl; made by recrawl db grant"
-CURRENT_SCHEMA, CURRENT_DATABASE = "SELECT current_schema()", "SELECT current_database()"
 ROLE_FOUND = """
     SELECT current_user = %s, coalesce(shobj_description(oid, 'pg_authid') = %s, false) FROM pg_roles WHERE rolname = %s
 """
@@ -70,7 +70,8 @@ async def answer_to(db: Database, statement: str, *, may_write: bool) -> AsyncIt
                 await connection.execute("SET TRANSACTION READ ONLY")
                 await cursor.execute(statement.encode())
             said = "" if cursor.description is not None else cursor.statusmessage or ""
-            yield Answered(columns=_columns(cursor), rows=_fetched(cursor), said=said)
+            columns = tuple(column.name for column in cursor.description or ())
+            yield Answered(columns, _fetched(cursor), said)
         except psycopg.Error as error:
             if connection.info.transaction_status is TransactionStatus.ACTIVE:
                 await connection.close()  # in the middle of a COPY, which nobody would end
@@ -107,16 +108,9 @@ async def grant_reading(db: Database, name: str) -> ReaderRole:
         if found is not None and found[0]:
             raise BadInput(f"{name} is who recrawl itself connects as; it may do anything")
         password = await _made(connection, name)
-        views = tuple(row[0] for row in await (await connection.execute(VIEWS)).fetchall())
-        schema = await _one(connection, CURRENT_SCHEMA)
-        database = await _one(connection, CURRENT_DATABASE)
-        role = sql.Identifier(name)
-        for statement, of in (
-            ("GRANT CONNECT ON DATABASE {of} TO {role}", sql.Identifier(database)),
-            ("GRANT USAGE ON SCHEMA {of} TO {role}", sql.Identifier(schema)),
-            ("GRANT SELECT ON {of} TO {role}", sql.SQL(", ").join(map(sql.Identifier, views))),
-        ):
-            await connection.execute(sql.SQL(statement).format(of=of, role=role))
+        views = tuple(str(row[0]) for row in await fetch_rows(connection, VIEWS, {}))
+        for statement in await _rights(connection, views):
+            await connection.execute(sql.SQL("GRANT {} TO {}").format(statement, sql.Identifier(name)))
     return ReaderRole(name=name, views=views, password=password)
 
 
@@ -132,14 +126,10 @@ async def revoke_reading(db: Database, name: str) -> bool:
         is_self, is_ours = found
         if is_self:
             raise BadInput(f"{name} is who recrawl itself connects as; nothing can be taken from it")
-        views = [str(row[0]) for row in await (await connection.execute(VIEWS)).fetchall()]
+        views = [str(row[0]) for row in await fetch_rows(connection, VIEWS, {})]
         role = sql.Identifier(name)
-        for statement, of in (
-            ("REVOKE SELECT ON {of} FROM {role}", sql.SQL(", ").join(map(sql.Identifier, views))),
-            ("REVOKE USAGE ON SCHEMA {of} FROM {role}", sql.Identifier(await _one(connection, CURRENT_SCHEMA))),
-            ("REVOKE CONNECT ON DATABASE {of} FROM {role}", sql.Identifier(await _one(connection, CURRENT_DATABASE))),
-        ):
-            await connection.execute(sql.SQL(statement).format(of=of, role=role))
+        for statement in reversed(await _rights(connection, views)):
+            await connection.execute(sql.SQL("REVOKE {} FROM {}").format(statement, role))
         if not is_ours:
             return False
         try:
@@ -164,21 +154,16 @@ async def _made(connection: Connection, name: str) -> str | None:
     return password
 
 
-async def _one(connection: Connection, statement: str) -> str:
-    row = await (await connection.execute(statement.encode())).fetchone()
-    assert row is not None  # it asks for a value of the session
-    return str(row[0])
-
-
-def _columns(cursor: psycopg.AsyncCursor[Any]) -> tuple[str, ...]:
-    return tuple(column.name for column in cursor.description or ())
-
-
-async def _behind(first: Sequence[Any] | None, rest: AsyncIterator[Sequence[Any]]) -> AsyncIterator[Sequence[Any]]:
-    if first is not None:
-        yield first
-        async for row in rest:
-            yield row
+async def _rights(connection: Connection, views: Sequence[str]) -> list[sql.Composed]:
+    """What a role needs to read the views, as GRANT and REVOKE name it."""
+    row = await fetch_row(connection, "SELECT current_database(), current_schema()", {})
+    assert row is not None  # it asks for values of the session
+    database, schema = map(sql.Identifier, row)
+    return [
+        sql.SQL("CONNECT ON DATABASE {}").format(database),
+        sql.SQL("USAGE ON SCHEMA {}").format(schema),
+        sql.SQL("SELECT ON {}").format(sql.SQL(", ").join(map(sql.Identifier, views))),
+    ]
 
 
 async def _fetched(cursor: psycopg.AsyncCursor[Any]) -> AsyncIterator[Sequence[Any]]:

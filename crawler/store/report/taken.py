@@ -4,20 +4,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-import zstandard
-from psycopg.rows import dict_row
-
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
 from crawler.core.visit import State
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.report.feed import require_kept_on
+from crawler.store.record import unpack
+from crawler.store.report.feed import require_kept
 from crawler.store.report.versions import headers_from
+from crawler.store.rows import fetch_dicts, fetch_row, fetch_rows
 
 # URL lists are about pages, and none themselves; a feed is both.
 PAGE = """
-    SELECT p.key, p.url, f.state, p.version, p.status, v.at, p.last_good_at AS seen_at, p.last_change_at AS changed_at,
-           coalesce(v.title, '') AS title, coalesce(v.language, '') AS language,
+    SELECT p.key, p.url, f.state, p.version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
+           p.last_change_at AS changed_at, coalesce(v.title, '') AS title, coalesce(v.language, '') AS language,
            coalesce(v.content_type, '') AS content_type, coalesce(v.text, '') AS text, v.body_digest AS digest,
            coalesce(v.headers, '') AS headers,
            coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
@@ -35,7 +34,7 @@ PAGE = """
 # Every version that was not thinned out, also of pages that are gone. What is kept of the newest answer alone is of
 # that version.
 VERSION = """
-    SELECT p.key, p.url, f.state, v.number AS version, p.status, v.at, p.last_good_at AS seen_at,
+    SELECT p.key, p.url, f.state, v.number AS version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, v.title, v.language, v.content_type, v.text, v.body_digest AS digest,
            v.headers, v.is_rendered, CASE WHEN v.number = p.version THEN p.etag END AS etag,
            CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified, NULL::float8 AS importance,
@@ -164,8 +163,8 @@ async def changed_pages_to_take(
     """
     values = {"domain_id": domain.id, "after": after, "until": until, "most": most, "bodies": bodies}
     async with db.transaction() as connection:
-        found = await (await connection.execute(CHANGED, values)).fetchall()
-        await require_kept_on(connection, domain.id, since=after)
+        found = await fetch_rows(connection, CHANGED, values)
+        await require_kept(connection, domain.id, since=after)
         keys = list(dict.fromkeys(key for _, key, _, _ in found if key is not None))
         pages = await _pages(connection, CHOSEN, values | {"keys": keys})
     place = {key: n for n, key in enumerate(keys)}
@@ -182,7 +181,7 @@ async def versions_to_take(
     key, number = after
     values = {"domain_id": domain.id, "after": key, "number": number, "most": most, "bodies": bodies}
     async with db.transaction() as connection:
-        last = await (await connection.execute(LAST_OF_VERSIONS, values)).fetchone()
+        last = await fetch_row(connection, LAST_OF_VERSIONS, values)
         pages = await _pages(connection, VERSIONS_IN_ORDER, values)
     return pages, (PageKey(last[0]), last[1]) if last is not None else None
 
@@ -198,8 +197,8 @@ async def new_versions_to_take(
     """
     values = {"domain_id": domain.id, "after": after, "until": until, "most": most, "bodies": bodies}
     async with db.transaction() as connection:
-        found = await (await connection.execute(CHANGED, values)).fetchall()
-        await require_kept_on(connection, domain.id, since=after)
+        found = await fetch_rows(connection, CHANGED, values)
+        await require_kept(connection, domain.id, since=after)
         told = [(key, number) for _, key, number, change in found if key is not None and change not in WENT]
         chosen = {"keys": [key for key, _ in told], "numbers": [number for _, number in told]}
         pages = await _pages(connection, VERSIONS_CHOSEN, values | chosen)
@@ -207,40 +206,27 @@ async def new_versions_to_take(
         today = await _pages(connection, CHOSEN, values | {"keys": went, "bodies": False}) if went else []
     place = {key: n for n, key in enumerate(went)}
     away = sorted((page for page in today if not page.is_there), key=lambda page: place[page.key])
-    return pages + [_without_content(page) for page in away], found[-1][0] if found else until
+    bare = [
+        replace(page, version=0, version_at=None, title="", language="", content_type="", digest=None, text="")
+        for page in away
+    ]
+    return pages + bare, found[-1][0] if found else until
 
 
 async def shared_digests(db: Database, domain: Domain, *, of_versions: bool = False) -> frozenset[bytes]:
     """The digests of bodies that several pages of a domain have alike; of_versions: or several versions of any page."""
-    async with db.transaction() as connection:
-        statement = SHARED_BY_VERSIONS if of_versions else SHARED
-        cursor = await connection.execute(statement, {"domain_id": domain.id})
-        return frozenset(digest for (digest,) in await cursor.fetchall())
+    statement = SHARED_BY_VERSIONS if of_versions else SHARED
+    return frozenset(digest for (digest,) in await fetch_rows(db, statement, {"domain_id": domain.id}))
 
 
 async def _pages(connection: Connection, statement: str, values: dict[str, Any]) -> list[TakenPage]:
     # Merged with the pages, texts and states would be read from the domain's first one on, for every batch again.
     await connection.execute(BY_KEY)
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return [_page(row) for row in await cursor.fetchall()]
+    return [_page(values["domain_id"], row) for row in await fetch_dicts(connection, statement, values)]
 
 
-def _without_content(page: TakenPage) -> TakenPage:
-    return replace(page, version=0, version_at=None, title="", language="", content_type="", digest=None, text="")
-
-
-def _page(row: dict[str, Any]) -> TakenPage:
+def _page(domain_id: int, row: dict[str, Any]) -> TakenPage:
     encoding, size, data = row.pop("encoding"), row.pop("body_bytes"), row.pop("data")
-    body = data
-    if encoding == "zstd":
-        body = zstandard.ZstdDecompressor().decompress(data, max_output_size=max(size, 1))
-    special = {
-        "key": PageKey(row["key"]),
-        "url": Url(row["url"]),
-        "state": State(row["state"]),
-        "version_at": row.pop("at"),
-        "headers": headers_from(row["headers"]),
-        "body": body,
-    }
+    body = unpack(domain_id, row["digest"], encoding, size, data) if data is not None else None
+    special = {"state": State(row["state"]), "headers": headers_from(row["headers"]), "body": body}
     return TakenPage(**row | special)

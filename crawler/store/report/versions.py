@@ -1,30 +1,28 @@
 """Versions of pages: what there are of a page, what one said, and the pages of a domain as they were at an instant.
 
-Versions are thinned out as their domain's settings say (crawler/prune): then this row of one is left, and neither text
+Versions are thinned out as their domain's settings say (crawler/prune.py): then this row of one is left, and no text
 nor body. A body that is missing all the same is told as None, and never taken for an empty one.
 """
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
-
-from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain
 from crawler.core.http import Url, key_of
 from crawler.core.page import BlockKind
 from crawler.core.visit import State
-from crawler.store.database import Connection, Database
+from crawler.store.database import Database
 from crawler.store.record import body_of
 from crawler.store.report.feed import EventKind
+from crawler.store.rows import fetch_dicts, fetch_row, fetch_values
 
 VERSION = """
     SELECT v.number, v.at,
            (SELECT n.at FROM snapshot n
              WHERE n.domain_id = %(domain_id)s AND n.key = v.key AND n.number > v.number
              ORDER BY n.number LIMIT 1) AS until,
-           e.change, coalesce(e.parts, '') AS parts, e.amount, v.distance_bits, v.title, v.language, v.content_type,
-           octet_length(v.text) AS text_bytes, c.body_bytes, v.is_rendered, v.is_kept
+           e.change, string_to_array(coalesce(e.parts, ''), ' ') AS parts, e.amount, v.distance_bits, v.title,
+           v.language, v.content_type, octet_length(v.text) AS text_bytes, c.body_bytes, v.is_rendered, v.is_kept
       FROM snapshot v
       LEFT JOIN LATERAL (SELECT o.change, o.parts, o.amount FROM event o
                           WHERE o.domain_id = %(domain_id)s AND o.key = v.key AND o.version = v.number AND o.at = v.at
@@ -52,7 +50,7 @@ CONTENT = """
 # A page's state at an instant is told by its last event until then; without one that says otherwise it was known. Where
 # all of a page's events are forgotten it is what it is now; since when is not known.
 STATE_AT = """
-    SELECT s.change, s.at FROM (
+    SELECT CASE WHEN s.change IN ('gone', 'moved', 'refused') THEN s.change ELSE 'known' END AS state, s.at FROM (
         (SELECT o.change, o.at, 1 AS turn FROM event o
           WHERE o.domain_id = %(domain_id)s AND o.key = {key} AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)
             AND o.change IN ('first', 'changed', 'back', 'gone', 'moved', 'refused')
@@ -65,7 +63,8 @@ STATE_AT = """
      ORDER BY s.turn LIMIT 1
 """
 PAGES_AT = f"""
-    SELECT p.url, v.number, v.at, v.title, octet_length(v.text) AS text_bytes, e.change, e.at AS state_at
+    SELECT p.url, coalesce(e.state, 'known') AS state, e.at AS state_at, v.number AS version, v.at AS version_at,
+           v.title, octet_length(v.text) AS text_bytes
       FROM (SELECT key, url FROM page
              WHERE domain_id = %(domain_id)s AND version > 0 AND first_seen_at <= %(at)s
                AND (%(after)s::text IS NULL OR url COLLATE "C" > %(after)s) AND starts_with(url, %(prefix)s)
@@ -78,7 +77,6 @@ PAGES_AT = f"""
       LEFT JOIN LATERAL ({STATE_AT.format(key="p.key")}) e ON true
      ORDER BY p.url COLLATE "C"
 """  # noqa: S608  the same
-STATES = {EventKind.GONE: State.GONE, EventKind.MOVED: State.MOVED, EventKind.REFUSED: State.REFUSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +155,7 @@ async def versions_of(
 ) -> list[PageVersion]:
     """The versions of a page, the newest first. before: only those with a lower number (keyset paging)."""
     values = {"domain_id": domain.id, "key": key_of(url), "most": most, "before": before}
-    async with db.transaction() as connection:
-        return [_version(row) for row in await _rows(connection, VERSIONS, values)]
+    return await fetch_values(db, PageVersion, VERSIONS, values)
 
 
 async def version_of(
@@ -167,18 +164,18 @@ async def version_of(
     """The version of that number, or else the one that was the newest at an instant (None: now); None without one."""
     values = {"domain_id": domain.id, "key": key_of(url), "number": number, "at": at}
     async with db.transaction() as connection:
-        found = await _rows(connection, WANTED, values)
+        found = await fetch_values(connection, PageVersion, WANTED, values)
         if not found:
             return None
-        version = _version(found[0])
-        (content,) = await _rows(connection, CONTENT, values | {"number": version.number})
-        last = await _rows(connection, STATE_AT.format(key="%(key)s"), values)
+        version = found[0]
+        (content,) = await fetch_dicts(connection, CONTENT, values | {"number": version.number})
+        last = await fetch_row(connection, STATE_AT.format(key="%(key)s"), values)
         body = await body_of(connection, domain.id, content["body_digest"]) if version.is_kept else None
     return VersionContent(
         url=url,
         version=version,
-        state=_state(last[0]["change"] if last else None),
-        state_at=last[0]["at"] if last else None,
+        state=State(last[0]) if last else State.KNOWN,
+        state_at=last[1] if last else None,
         headers=KeptHeaders(
             status=content["status"],
             content_type=version.content_type,
@@ -199,42 +196,10 @@ async def pages_at(
     prefix: of their URLs; empty for all.  after: only those whose URL follows this one (keyset paging).
     """
     values = {"domain_id": domain.id, "at": at, "prefix": prefix, "after": after, "most": most}
-    async with db.transaction() as connection:
-        rows = await _rows(connection, PAGES_AT, values)
-    return [
-        PastPage(
-            url=Url(row["url"]),
-            state=_state(row["change"]),
-            state_at=row["state_at"],
-            version=row["number"],
-            version_at=row["at"],
-            title=row["title"],
-            text_bytes=row["text_bytes"],
-        )
-        for row in rows
-    ]
+    return await fetch_values(db, PastPage, PAGES_AT, values)
 
 
 def headers_from(lines: str) -> tuple[tuple[str, str], ...]:
     """Names and values of headers that are kept a line each."""
     split = [line.partition(": ") for line in lines.splitlines()]
     return tuple((name, value) for name, _, value in split)
-
-
-def _state(change: str | None) -> State:
-    return STATES.get(EventKind(change), State.KNOWN) if change is not None else State.KNOWN
-
-
-def _version(row: dict[str, Any]) -> PageVersion:
-    change, parts = row.pop("change"), row.pop("parts")
-    return PageVersion(
-        **row,
-        change=EventKind(change) if change is not None else None,
-        parts=tuple(map(BlockKind, parts.split())),
-    )
-
-
-async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement.encode(), values)
-        return await cursor.fetchall()

@@ -1,6 +1,6 @@
 """What is kept of the past: versions are thinned out, visits packed, changes forgotten; and what all of it takes.
 
-Each function does one chunk, or says what the next one is; crawler/prune goes through them. The last
+Each function does one chunk, or says what the next one is; crawler/prune.py goes through them. The last
 room of the store; it uses the files beside the rooms alone.
 """
 
@@ -12,8 +12,7 @@ from crawler.store.retention.changes import (
     slowest_reader,
 )
 from crawler.store.retention.estimate import SizeEstimate, estimate
-from crawler.store.retention.packs import merge_packs, packs_to_merge
-from crawler.store.retention.sizes import Stored, stored, vacuum
+from crawler.store.retention.vacuum import vacuum
 from crawler.store.retention.versions import (
     Thinned,
     VersionName,
@@ -28,6 +27,8 @@ from crawler.store.retention.visits import (
     count_visits,
     drop_empty_partitions,
     forget_visits,
+    merge_packs,
     pack_visits,
+    packs_to_merge,
     visits_to_pack,
 )

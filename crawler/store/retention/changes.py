@@ -5,6 +5,7 @@ from datetime import datetime
 
 from crawler.core.domain import Domain
 from crawler.store.database import Database
+from crawler.store.rows import fetch_number, fetch_row
 
 CHUNK = 5_000  # events of one transaction
 MOST = 2**62  # no position is so high
@@ -75,6 +76,20 @@ class SlowestReader:
         """The reader as a person knows it."""
         return f"reader {self.name}" if self.subscription is None else f"subscription {self.subscription}"
 
+    @property
+    def remedy(self) -> str:
+        """The next step, as a person types it: to let it read on, or to have it forgotten."""
+        if self.subscription is None:
+            name = self.name.replace("'", "''")
+            forget = f"DELETE FROM feed_reader WHERE name = '{name}';"  # noqa: S608  shown to a person, never run
+            return f"let it read on, or forget it in recrawl db shell: {forget}"
+        remove = f"recrawl notify remove {self.subscription}"
+        if self.paused_at is not None:
+            return (
+                f"it is paused since {self.paused_at:%Y-%m-%d}: recrawl notify resume {self.subscription}, or {remove}"
+            )
+        return f"recrawl notify list says what is wrong with it; or {remove}"
+
 
 @dataclass(frozen=True, slots=True)
 class Forgettable:
@@ -93,18 +108,13 @@ async def slowest_reader(db: Database, domain: Domain) -> SlowestReader | None:
 
     These are consumers that keep it in feed_reader, and subscriptions (recrawl notify).
     """
-    async with db.transaction() as connection:
-        row = await (await connection.execute(READERS, {"domain_id": domain.id})).fetchone()
-    if row is None:
-        return None
-    return SlowestReader(position=row[0], name=row[1], subscription=row[2], paused_at=row[3])
+    row = await fetch_row(db, READERS, {"domain_id": domain.id})
+    return SlowestReader(*row) if row is not None else None
 
 
 async def first_unread_at(db: Database, domain: Domain, reader: SlowestReader) -> datetime | None:
     """When the oldest change of a domain was found that a reader has not read; None where it has read all."""
-    values = {"domain_id": domain.id, "read_until": reader.position}
-    async with db.transaction() as connection:
-        row = await (await connection.execute(FIRST_UNREAD, values)).fetchone()
+    row = await fetch_row(db, FIRST_UNREAD, {"domain_id": domain.id, "read_until": reader.position})
     return row[0] if row else None
 
 
@@ -115,23 +125,17 @@ async def changes_to_forget(
 
     read_until: the lowest cursor of whoever must read all changes; None where nobody must.
     """
-    async with db.transaction() as connection:
-        values = {
-            "domain_id": domain.id,
-            "before": before,
-            "read_until": read_until if read_until is not None else MOST,
-        }
-        row = await (await connection.execute(LAST_TO_FORGET, values)).fetchone()
+    until = read_until if read_until is not None else MOST
+    row = await fetch_row(db, LAST_TO_FORGET, {"domain_id": domain.id, "before": before, "read_until": until})
     return Forgettable(first=row[1], last=row[0]) if row else Forgettable(first=1, last=0)
 
 
-async def forget_changes(db: Database, domain: Domain, wanted: Forgettable, *, most: int = CHUNK) -> Forgettable:
+async def forget_changes(db: Database, domain: Domain, wanted: Forgettable) -> Forgettable:
     """Forget a chunk of those changes; gives what is left of them."""
-    last = min(wanted.last, wanted.first + most - 1)
+    last = min(wanted.last, wanted.first + CHUNK - 1)
     values = {"domain_id": domain.id, "first": wanted.first, "last": last}
     async with db.transaction() as connection:
-        row = await (await connection.execute(LOCK, values)).fetchone()
-        if row is None or row[0] != wanted.first:  # removed, or another prune has been here
+        if await fetch_number(connection, LOCK, values) != wanted.first:  # removed, or another prune has been here
             return Forgettable(first=wanted.last + 1, last=wanted.last)
         await connection.execute(FORGET, values)
     return Forgettable(first=last + 1, last=wanted.last)

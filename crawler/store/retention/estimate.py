@@ -12,6 +12,7 @@ from crawler.core.domain import Domain
 from crawler.core.retention import Dated, Retention, kept_versions
 from crawler.store.database import BY_KEY, Database
 from crawler.store.retention.versions import needed_versions
+from crawler.store.rows import fetch_rows
 
 SAMPLE = 200  # pages; a domain with fewer is told exactly
 KEYS = 2**128
@@ -52,7 +53,7 @@ async def estimate(db: Database, domain: Domain, retention: Retention, *, read_u
     values: dict[str, Any] = {"domain_id": domain.id, "sample": SAMPLE}
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
-        rows = await (await connection.execute(VERSIONS, values)).fetchall()
+        rows = await fetch_rows(connection, VERSIONS, values)
         keys = sorted({key for key, *_ in rows})
         needed = await needed_versions(connection, domain.id, keys, read_until=read_until)
     by_page: dict[bytes, list[tuple[Any, ...]]] = {}

@@ -13,6 +13,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import PageKey
 from crawler.core.retention import Dated, Retention, kept_versions
 from crawler.store.database import BY_KEY, Connection, Database
+from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
 Last = TypeVar("Last")
 
@@ -78,6 +79,7 @@ UNREFERENCED = """
     c.domain_id = %(domain_id)s AND c.digest = ANY(%(digests)s)
     AND NOT EXISTS (SELECT FROM snapshot v WHERE v.domain_id = %(domain_id)s AND v.body_digest = c.digest AND v.is_kept)
 """
+LOST = f"SELECT digest FROM content c WHERE {UNREFERENCED}"  # noqa: S608  the same
 SWEEP = f"DELETE FROM content c WHERE {UNREFERENCED} RETURNING pg_column_size(c.data)"  # noqa: S608  the same
 WOULD_GO = f"""
     WITH chosen AS MATERIALIZED (
@@ -106,11 +108,8 @@ class Thinned:
     freed_bytes: int = 0
 
     def __add__(self, other: "Thinned") -> "Thinned":
-        return Thinned(
-            versions=self.versions + other.versions,
-            bodies=self.bodies + other.bodies,
-            freed_bytes=self.freed_bytes + other.freed_bytes,
-        )
+        freed_bytes = self.freed_bytes + other.freed_bytes
+        return Thinned(self.versions + other.versions, self.bodies + other.bodies, freed_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +150,16 @@ class ThinChoice(Generic[Last]):
 
 
 async def versions_to_thin(
-    db: Database, domain: Domain, retention: Retention, *, after: PageKey, read_until: int | None, most: int = PAGES
+    db: Database, domain: Domain, retention: Retention, *, after: PageKey, read_until: int | None
 ) -> ThinChoice[PageKey]:
     """The versions that go among the next pages of a domain.
 
     after: pages whose key follows this one.  read_until: the lowest cursor of whoever must read all changes.
     """
-    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "versions": retention.versions, "most": most}
+    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "versions": retention.versions, "most": PAGES}
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
-        rows = await (await connection.execute(PAST, values)).fetchall()
+        rows = await fetch_rows(connection, PAST, values)
         needed = await needed_versions(connection, domain.id, [key for key, *_ in rows], read_until=read_until)
     found: list[VersionName] = []
     held = 0
@@ -175,21 +174,16 @@ async def versions_to_thin(
 
 
 async def oldest_versions(
-    db: Database, domain: Domain, *, after: VersionName | None, read_until: int | None, most: int = OLDEST_AT_ONCE
+    db: Database, domain: Domain, *, after: VersionName | None, read_until: int | None
 ) -> ThinChoice[VersionName]:
     """The next versions of a domain that may go where space is short, the oldest first; no page's newest.
 
     after: the last one of those before.
     """
-    values: dict[str, Any] = {"domain_id": domain.id, "most": most}
-    values |= {
-        "at": after.at if after else datetime.min.replace(tzinfo=domain.registered_at.tzinfo),
-        "key": after.key if after else b"",
-        "number": after.number if after else 0,
-    }
+    last = after or VersionName(PageKey(b""), 0, datetime.min.replace(tzinfo=domain.registered_at.tzinfo))
+    values = {"domain_id": domain.id, "most": OLDEST_AT_ONCE, "at": last.at, "key": last.key, "number": last.number}
     async with db.transaction() as connection:
-        rows = await (await connection.execute(OLDEST, values)).fetchall()
-        names = [VersionName(key=PageKey(key), number=number, at=at, size=size) for key, number, at, size in rows]
+        names = [VersionName(*row) for row in await fetch_rows(connection, OLDEST, values)]
         needed = await needed_versions(connection, domain.id, [name.key for name in names], read_until=read_until)
     free = [name for name in names if name.number not in needed.of(name.key)]
     unread = needed.unread
@@ -215,9 +209,8 @@ async def _thin_now(db: Database, domain: Domain, names: Sequence[VersionName]) 
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
         await connection.execute(LOCK, values)
-        gone = await (await connection.execute(THIN, values)).fetchall()
-        digests = list({digest for digest, _ in gone})
-        swept = await (await connection.execute(SWEEP, values | {"digests": digests})).fetchall()
+        gone = await fetch_rows(connection, THIN, values)
+        swept = await fetch_rows(connection, SWEEP, values | {"digests": list({digest for digest, _ in gone})})
     freed = sum(size for _, size in gone) + sum(size for (size,) in swept)
     return Thinned(versions=len(gone), bodies=len(swept), freed_bytes=freed)
 
@@ -226,52 +219,40 @@ async def would_thin(db: Database, domain: Domain, names: Sequence[VersionName])
     """What `thin` would take, at least: a body that other versions say as well counts where all of them go at once."""
     if not names:
         return Thinned()
-    async with db.transaction() as connection:
-        row = await (await connection.execute(WOULD_GO, _chosen(domain, names))).fetchone()
+    row = await fetch_row(db, WOULD_GO, _chosen(domain, names))
     return Thinned(versions=row[0], bodies=row[2], freed_bytes=int(row[1] + row[3])) if row else Thinned()
 
 
-async def sweep_bodies(
-    db: Database, domain: Domain, *, after: bytes, most: int = BODIES
-) -> tuple[Thinned, bytes | None]:
+async def sweep_bodies(db: Database, domain: Domain, *, after: bytes) -> tuple[Thinned, bytes | None]:
     """Take the bodies that no version says, among the next ones of a domain; and the last one looked at."""
-    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "most": most}
+    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "most": BODIES}
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
-        digests = [digest for (digest,) in await (await connection.execute(DIGESTS, values)).fetchall()]
-        marked = await connection.execute(
-            f"SELECT digest FROM content c WHERE {UNREFERENCED}".encode(),  # noqa: S608  our own expression
-            values | {"digests": digests},
-        )
-        lost = [digest for (digest,) in await marked.fetchall()]
-    swept: list[tuple[int]] = []
+        digests = [digest for (digest,) in await fetch_rows(connection, DIGESTS, values)]
+        lost = [digest for (digest,) in await fetch_rows(connection, LOST, values | {"digests": digests})]
+    swept = []
     if lost:  # hardly ever: so the domain is locked for no other
         async with db.transaction() as connection:
             await connection.execute(BY_KEY)
             await connection.execute(LOCK, values)
-            swept = await (await connection.execute(SWEEP, values | {"digests": lost})).fetchall()
+            swept = await fetch_rows(connection, SWEEP, values | {"digests": lost})
     return Thinned(bodies=len(swept), freed_bytes=sum(size for (size,) in swept)), digests[-1] if digests else None
 
 
 async def stored_bytes(db: Database, domain: Domain) -> int:
     """What the texts and bodies of a domain take, as they are stored."""
-    async with db.transaction() as connection:
-        row = await (await connection.execute(SIZE, {"domain_id": domain.id})).fetchone()
-    return int(row[0]) if row else 0
+    return await fetch_number(db, SIZE, {"domain_id": domain.id})
 
 
 async def needed_versions(
     connection: Connection, domain_id: int, keys: Iterable[bytes], *, read_until: int | None
 ) -> NeededVersions:
     """The versions that changes tell of which somebody has still to read, and those before them."""
-    values = {
-        "domain_id": domain_id,
-        "keys": list(set(keys)),
-        "read_until": 2**62 if read_until is None else read_until,
-    }
+    until = 2**62 if read_until is None else read_until
+    values = {"domain_id": domain_id, "keys": list(set(keys)), "read_until": until}
     unread: dict[bytes, set[int]] = {}
     untold: dict[bytes, set[int]] = {}
-    for key, version, is_told in await (await connection.execute(NEEDED, values)).fetchall():
+    for key, version, is_told in await fetch_rows(connection, NEEDED, values):
         (unread if is_told else untold).setdefault(key, set()).update({version, version - 1})
     return NeededVersions(
         unread={key: frozenset(of) for key, of in unread.items()},
@@ -280,8 +261,5 @@ async def needed_versions(
 
 
 def _chosen(domain: Domain, names: Sequence[VersionName]) -> dict[str, Any]:
-    return {
-        "domain_id": domain.id,
-        "keys": [name.key for name in names],
-        "numbers": [name.number for name in names],
-    }
+    keys, numbers = [name.key for name in names], [name.number for name in names]
+    return {"domain_id": domain.id, "keys": keys, "numbers": numbers}

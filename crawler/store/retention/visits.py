@@ -3,6 +3,13 @@
 A visit takes some 200 bytes as a row with its place in the index, and a quarter of that among others, column by column.
 So visits are rows as long as a crawl reads them, and are packed when they are older than that. Packing moves them:
 each chunk is one transaction, so that a visit stands in one of the two places whatever ends in between.
+
+Packs of a month that is over are merged: few large ones of narrow buckets in place of many that each night has left.
+
+A night's looks at a domain fill packs of wide buckets, so that a page's old looks would be among all of these packs: a
+domain of a thousand looks a day has four packs a night, and after two years a question for one page reads a quarter of
+730,000 looks. Merged by month the same looks are in buckets of a sixty-fourth, and it reads 24 packs. Nothing of a look
+changes; each chunk is one bucket and one transaction.
 """
 
 from dataclasses import dataclass
@@ -13,6 +20,7 @@ from psycopg import errors, sql
 from crawler.core.domain import Domain
 from crawler.store.database import Connection, Database
 from crawler.store.partitions import PARTITIONS, PATIENCE, month_after
+from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
 PACKED_AFTER = timedelta(days=8)  # longer than whatever a crawl, a plan or an audit reads row by row
 CHUNK = 10_000  # visits of one transaction: a third of a second
@@ -64,6 +72,26 @@ PACK = f"""
      RETURNING *),
     {PLACED_AND_PACKED}
 """  # noqa: S608  only our own columns are put in
+# Months that are over, by the domain's own time, and all of whose looks are packed: what is older than PACKED_AFTER.
+BY_MONTH = """
+    SELECT date_trunc('month', p.until, 'UTC') AS month, p.bits, sum(p.visits)::bigint
+      FROM domain_state s
+      JOIN visit_pack p ON p.domain_id = %(domain_id)s
+                       AND p.until < date_trunc('month', s.last_visit_at - %(age)s, 'UTC')
+     WHERE s.domain_id = %(domain_id)s
+     GROUP BY month, p.bits ORDER BY month, p.bits
+"""
+OF_BUCKET = "domain_id = %(domain_id)s AND bits = %(from_bits)s AND until >= %(since)s AND until < %(before)s"
+BUCKETS = f"SELECT DISTINCT bucket FROM visit_pack WHERE {OF_BUCKET} ORDER BY bucket"  # noqa: S608  our own condition
+MERGE = f"""
+    WITH gone AS (DELETE FROM visit_pack WHERE {OF_BUCKET} AND bucket = %(bucket)s RETURNING *),
+    taken AS (
+        SELECT substring(p.keys FROM (16 * x.place - 15)::int FOR 16) AS key, {", ".join(f"x.{n}" for n in COLUMNS)}
+          FROM gone p
+         CROSS JOIN LATERAL unnest({", ".join(f"p.{name}" for name in COLUMNS)})
+                    WITH ORDINALITY AS x({", ".join(COLUMNS)}, place)),
+    {PLACED_AND_PACKED}
+"""  # noqa: S608  only our own columns and conditions are put in
 FORGET_ROWS = """
     DELETE FROM visit v USING (
         SELECT key, at FROM visit WHERE domain_id = %(domain_id)s AND at < %(before)s ORDER BY key, at LIMIT %(most)s) o
@@ -97,6 +125,18 @@ class WaitingVisits:
         return bits_for(self.visits)
 
 
+@dataclass(frozen=True, slots=True)
+class MergeablePacks:
+    """Packs of a month of a domain, all of buckets of so many bits, which are enough for narrower ones.
+
+    month: its first instant, UTC.  visits: in all of them.
+    """
+
+    month: datetime
+    bits: int
+    visits: int
+
+
 def bits_for(visits: int) -> int:
     """How many bits of their keys so many visits should have alike in each pack: an even number."""
     bits = 0
@@ -107,9 +147,7 @@ def bits_for(visits: int) -> int:
 
 async def visits_to_pack(db: Database, domain: Domain) -> WaitingVisits | None:
     """The visits of a domain that are old enough to be packed; None without any, or while they are few and not old."""
-    async with db.transaction() as connection:
-        cursor = await connection.execute(WAITING, {"domain_id": domain.id, "age": PACKED_AFTER})
-        row = await cursor.fetchone()
+    row = await fetch_row(db, WAITING, {"domain_id": domain.id, "age": PACKED_AFTER})
     if row is None or row[0] is None or not row[1]:
         return None
     last_visit_at, visits, oldest = row
@@ -134,10 +172,30 @@ async def pack_visits(
     values = {"domain_id": domain.id, "before": waiting.before, "key": key, "at": at, "more": most - 1}
     values |= {"bits": waiting.bits, "most": MOST_IN_A_PACK}
     async with db.transaction() as connection:
-        end = await (await connection.execute(END_OF_CHUNK, values)).fetchone()
+        end = await fetch_row(connection, END_OF_CHUNK, values)
         values |= {"last_key": end[0] if end else None, "last_at": end[1] if end else None}
-        row = await (await connection.execute(PACK.encode(), values)).fetchone()
-    return int(row[0]) if row else 0, (bytes(end[0]), end[1]) if end else None
+        return await fetch_number(connection, PACK, values), (end[0], end[1]) if end else None
+
+
+async def packs_to_merge(db: Database, domain: Domain) -> list[MergeablePacks]:
+    """What of a domain's old visits is spread over more packs than it need be, by month; empty once it is merged."""
+    rows = await fetch_rows(db, BY_MONTH, {"domain_id": domain.id, "age": PACKED_AFTER})
+    found = [MergeablePacks(month=month.astimezone(UTC), bits=bits, visits=visits) for month, bits, visits in rows]
+    return [packs for packs in found if bits_for(packs.visits) > packs.bits]
+
+
+async def merge_packs(db: Database, domain: Domain, packs: MergeablePacks) -> int:
+    """Merge those packs, a bucket in each transaction; gives how many visits they held."""
+    values = {
+        "domain_id": domain.id,
+        "from_bits": packs.bits,
+        "since": packs.month,
+        "before": month_after(packs.month),
+        "bits": bits_for(packs.visits),
+        "most": MOST_IN_A_PACK,
+    }
+    buckets = await fetch_rows(db, BUCKETS, values)
+    return sum([await fetch_number(db, MERGE, values | {"bucket": bucket}) for (bucket,) in buckets])
 
 
 async def forget_visits(db: Database, domain: Domain, *, before: datetime, most: int = CHUNK) -> int:
@@ -148,15 +206,12 @@ async def forget_visits(db: Database, domain: Domain, *, before: datetime, most:
     values = {"domain_id": domain.id, "before": before, "most": most}
     async with db.transaction() as connection:
         rows = await connection.execute(FORGET_ROWS, values)
-        packs = await (await connection.execute(FORGET_PACKS, values | {"most": FORGOTTEN_AT_ONCE})).fetchone()
-    return rows.rowcount + (int(packs[0]) if packs else 0)
+        return rows.rowcount + await fetch_number(connection, FORGET_PACKS, values | {"most": FORGOTTEN_AT_ONCE})
 
 
 async def count_visits(db: Database, domain: Domain, *, before: datetime) -> int:
     """How many visits `forget_visits` would forget in all."""
-    async with db.transaction() as connection:
-        row = await (await connection.execute(TOO_OLD, {"domain_id": domain.id, "before": before})).fetchone()
-    return int(row[0]) if row else 0
+    return await fetch_number(db, TOO_OLD, {"domain_id": domain.id, "before": before})
 
 
 async def drop_empty_partitions(db: Database, *, at: datetime) -> list[str]:
@@ -165,9 +220,7 @@ async def drop_empty_partitions(db: Database, *, at: datetime) -> list[str]:
     The space is the system's at once. A partition that others keep busy stays until the next time.
     """
     dropped = []
-    async with db.transaction() as connection:
-        names = [name for (name,) in await (await connection.execute(PARTITIONS)).fetchall()]
-    for name in sorted(names):
+    for (name,) in sorted(await fetch_rows(db, PARTITIONS, {})):
         month = _month_of(name)
         if month is None or month_after(month) + PACKED_AFTER > at:
             continue
@@ -185,9 +238,8 @@ def _month_of(name: str) -> datetime | None:
 
 
 async def _is_empty(connection: Connection, name: str) -> bool:
-    row = await (
-        await connection.execute(sql.SQL("SELECT NOT EXISTS (SELECT FROM {})").format(sql.Identifier(name)))
-    ).fetchone()
+    question = sql.SQL("SELECT NOT EXISTS (SELECT FROM {})").format(sql.Identifier(name))
+    row = await (await connection.execute(question)).fetchone()
     return bool(row and row[0])
 
 

@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-from crawler.app.running.index_keeper import IndexKeeper
+from crawler.app.running.serving import IndexKeeper
 from crawler.errors import BadInput
 from crawler.export import is_searchable, search
 from crawler.runtime.keys.api_tokens import make_token, revoke_token, token_shown, tokens_of

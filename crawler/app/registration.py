@@ -1,11 +1,16 @@
-"""Registering a domain: its robots.txt is asked and, where that allows it, its root, so that one name stands for it."""
+"""How a domain gets in, and how what a user typed is found again.
 
-from collections.abc import Collection
+Of a new domain robots.txt is asked and, where that allows it, its root, so that one name stands for it; redirects are
+followed within the registrable domain.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from crawler.app.registration.root_probe import RedirectChain, RootProbe
+from crawler.app.root_probe import RedirectChain, RootProbe
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import (
@@ -29,12 +34,14 @@ from crawler.engine import good_copy, received_of
 from crawler.errors import BadInput
 from crawler.store import claim, domains
 from crawler.store.database import Database
+from crawler.times import format_instant, format_typed_instant
 
 if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
     from crawler.fetch import Http
 
 MOST_HOPS = 5  # apex to www and http to https are two; more is a loop or a joke
 DEADLINE = timedelta(seconds=20)
+CLOSE = 0.8  # of difflib's ratio: one letter of five, or a subdomain that was left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,8 @@ async def look_up(
         return replace(unasked(text), warning=f"{authority_of(url)} was not asked: no budget allows a request today")
     addresses = await _addresses(roots.web, authority_of(url))
     answer = await trail.ask(trail.at)
-    if _has_no_scheme(text) and _nobody_listens(answer) and trail.may_ask():
+    has_scheme = "://" in text.partition("?")[0]
+    if not has_scheme and _nobody_listens(answer) and trail.may_ask():
         # Without a scheme http was our guess.
         secure = Url(f"https://{authority_of(url)}/")
         on_https = await trail.ask(secure)
@@ -212,15 +220,11 @@ def _refuse_forbidden(answer: Answer | None, authority: Authority) -> None:
     """Raise BadInput if the address may not be asked; a private one could be allowed by the user."""
     if not isinstance(answer, Unreached) or answer.reason is not Reason.ADDRESS:
         return
-    address = answer.detail.partition(" ")[0]
-    remedy = ": add --allow-private if that is your own server" if _may_be_allowed(address) else ""
-    raise BadInput(f"{authority} is not asked, since {answer.detail}{remedy}")
-
-
-def _may_be_allowed(address: str) -> bool:
     from crawler.fetch import refusal  # noqa: PLC0415  as above
 
-    return refusal(address, allow_private=True) is None
+    may_be_allowed = refusal(answer.detail.partition(" ")[0], allow_private=True) is None
+    remedy = ": add --allow-private if that is your own server" if may_be_allowed else ""
+    raise BadInput(f"{authority} is not asked, since {answer.detail}{remedy}")
 
 
 def _onward(answer: Answer | None, trail: RedirectChain) -> Url | None:
@@ -269,10 +273,6 @@ def _nobody_listens(answer: Answer | None) -> bool:
     return isinstance(answer, Unreached) and answer.reason in {Reason.REFUSED, Reason.DEADLINE}
 
 
-def _has_no_scheme(text: str) -> bool:
-    return "://" not in text.partition("?")[0]
-
-
 def _root(url: Url) -> Url:
     return Url(f"{scheme_of(url)}://{authority_of(url)}/")
 
@@ -281,3 +281,64 @@ def _extra_seed(url: Url, found: FoundDomain) -> tuple[Url, ...]:
     """The page that was typed, under the authority that was found; empty if that is the root."""
     asked = path_and_query(url)
     return () if asked == "/" else (Url(found.root + asked[1:]),)
+
+
+def authority_in(text: str) -> Authority:
+    """The authority of a name or a URL. Raises BadInput."""
+    return authority_of(url_of(text))
+
+
+async def domain_named(db: Database, text: str) -> Domain:
+    """The registered domain of that name, alias or URL. Raises BadInput."""
+    authority = authority_in(text)
+    domain = await domains.find(db, authority)
+    if domain is None:
+        raise BadInput(await not_registered(db, authority))
+    return domain
+
+
+async def find_domains(db: Database, name: str | None = None, *, at: datetime | None = None) -> list[Domain]:
+    """Return the domain of that name, or all. Raises BadInput, also where `at` is before a last visit; None is now."""
+    if name is not None:
+        found = [await domain_named(db, name)]
+    else:
+        found = [listed.domain for listed in await domains.every(db)]
+    if at is not None:
+        await require_not_before_last_visit(db, found, at)
+    return found
+
+
+async def not_registered(db: Database, authority: Authority) -> str:
+    """The sentence about a name that is not registered, with the one that may have been meant."""
+    names = await domains.names(db)
+    # Of another port of the host if there is one, else one spelt much like it.
+    same_host = [name for name in names if host_of(name) == host_of(authority)]
+    meant = get_close_matches(authority, same_host or names, n=1, cutoff=0 if same_host else CLOSE)
+    return f"{authority} is not registered: recrawl domains add {authority}" + (
+        f", or did you mean {meant[0]}?" if meant else ""
+    )
+
+
+async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], at: datetime | None) -> None:
+    """Raise BadInput for an instant before a domain's last visit: knowledge does not run backwards. None is now."""
+    instant = at or datetime.now(UTC)
+    for domain in wanted:
+        last = (await domains.status_of(db, domain, at=instant)).last_visit_at
+        if last is not None and last > instant:
+            asked = "that instant is" if at is not None else "now is"
+            raise BadInput(
+                f"{domain.authority} was last visited at {format_instant(last)}, and {asked} before that: "
+                f"if that time was wrong: recrawl domains reset-clock {domain.authority}; "
+                f"or name a later instant, such as --at {format_typed_instant(last)}"
+            )
+
+
+def url_prefix(domain: Domain, prefix: str) -> Url:
+    """The URL prefix that a user typed as a path or a URL; empty for all pages of the domain. Raises BadInput."""
+    if not prefix:
+        return domain.root
+    url = url_of(f"{domain.root}{prefix[1:]}" if prefix.startswith("/") else prefix)
+    scope = scope_of(domain, domain.settings)
+    if scope.refusal(url) is Refusal.OTHER_DOMAIN:
+        raise BadInput(f"{url} is not a URL of {domain.authority}")
+    return scope.home(url)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # as in register.py
     from crawler.fetch import Http
 
 
+@dataclass(slots=True)
 class RootProbe:
     """Asks roots, those on one address one after the other, never sooner than `delay` after the last answer.
 
@@ -36,24 +37,19 @@ class RootProbe:
     own_delay: in place of `delay` where all addresses are private ones.
     """
 
-    def __init__(
-        self,
-        web: "Http",
-        *,
-        delay: timedelta,
-        agent: str = "recrawl",
-        left: int | None = None,
-        language: str = "",
-        exempt: Sequence[str] = (),
-        own_delay: timedelta | None = None,
-    ) -> None:
-        self.web, self.agent, self.left, self.language, self.exempt = web, agent, left, language, exempt
-        self._own_delay = delay if own_delay is None else own_delay
-        self.requests = self.received_bytes = 0
-        # By address, or by name where there is none, or one that many share.
-        self._places: dict[Authority, str] = {}
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._pacers: defaultdict[str, Pacer] = defaultdict(lambda: Pacer(delay=delay))
+    web: "Http"
+    delay: timedelta
+    agent: str = "recrawl"
+    left: int | None = None
+    language: str = ""
+    exempt: Sequence[str] = ()
+    own_delay: timedelta | None = None
+    requests: int = 0
+    received_bytes: int = 0
+    # By address, or by name where there is none, or one that many share.
+    _places: dict[Authority, str] = field(default_factory=dict)
+    _turns: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    _pacers: dict[str, Pacer] = field(default_factory=dict)
 
     @property
     def is_spent(self) -> bool:
@@ -70,8 +66,9 @@ class RootProbe:
             found = await self.web.addresses(authority)
             taken = [] if isinstance(found, Unreached) else slotted(found, self.exempt)
             place = self._places[authority] = taken[0] if taken else authority
-            if not isinstance(found, Unreached) and place not in self._pacers and all(map(is_private, found)):
-                self._pacers[place] = Pacer(delay=self._own_delay)
+            is_own = not isinstance(found, Unreached) and all(map(is_private, found))
+            delay = self.own_delay if is_own and self.own_delay is not None else self.delay
+            self._pacers.setdefault(place, Pacer(delay=delay))
         return self._places[authority]
 
     def leave_out(self, answer: Answer) -> None:
