@@ -15,10 +15,9 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import err, remark
 from crawler.cli.progress import CrawlProgress
 from crawler.cli.running.prune_output import remark_quotas
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.clock import Clock
 from crawler.format.values import format_count, format_instant
-from crawler.settings import settings
 
 NEARLY_NOW = timedelta(minutes=1)
 

@@ -8,9 +8,8 @@ from crawler.app.preview import CrawlPreview, State, Target, preview_crawl
 from crawler.app.settings import SettingsPatch
 from crawler.app.status import format_wait
 from crawler.cli.output import print_json, say, show, show_facts
-from crawler.cli.session import with_database
+from crawler.cli.session import settings, with_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
-from crawler.settings import settings
 
 ON_TOP = ", one a page; robots.txt and second looks at what has changed come on top"
 

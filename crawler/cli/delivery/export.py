@@ -11,6 +11,7 @@ import typer
 from crawler.cli.cursors import told_if_useless
 from crawler.cli.options import Json
 from crawler.cli.output import out, print_json, remark
+from crawler.cli.session import with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
 
@@ -56,7 +57,6 @@ def export(
     """
     from crawler.app.delivery.exports import ExportRequest, export_pages
     from crawler.cli.progress import PagesWritten
-    from crawler.cli.session import with_database
 
     request = ExportRequest(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
     if request.format.is_binary and to is None and out().is_terminal:

@@ -8,6 +8,7 @@ import typer
 
 from crawler.cli.options import Json, Kinds
 from crawler.cli.output import print_json, print_outcome, remark, say, show
+from crawler.cli.session import settings, with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_instant
 
@@ -48,7 +49,6 @@ def feed(
         recrawl feed --revoke phone
     """
     from crawler.app.delivery import feeds
-    from crawler.settings import settings
 
     if list_all + (revoke is not None) + revoke_all > (what is None and kind is None and name is None):
         raise BadInput("--list, --revoke and --revoke-all go alone")
@@ -69,9 +69,7 @@ def feed(
 
 def _give(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
     from crawler.app.delivery.feeds import give_feed
-    from crawler.cli.session import with_database
     from crawler.format.kinds import parse_kinds
-    from crawler.settings import settings
 
     if kinds is not None:
         parse_kinds(kinds)

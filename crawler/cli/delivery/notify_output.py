@@ -14,10 +14,9 @@ from crawler.app.delivery.notifications import (
 )
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
-from crawler.cli.session import with_database
+from crawler.cli.session import settings, with_database
 from crawler.format.kinds import KIND_WORDS, NEWS
 from crawler.format.values import format_bytes, format_count, format_instant, format_when
-from crawler.settings import settings
 
 
 def add(request: SubscriptionRequest, *, as_json: bool) -> None:

@@ -7,11 +7,10 @@ from crawler.app.delivery.notifications import Database, Delivered, Postponed
 from crawler.cli.delivery.notify_output import facts, remark_missing_secrets
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, print_json_line, print_outcome, remark, say
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.clock import Clock
 from crawler.format.deliveries import format_delivered, format_undelivered
 from crawler.format.values import format_count, format_when
-from crawler.settings import settings
 
 CONNECTIONS = 6
 

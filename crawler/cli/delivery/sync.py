@@ -7,6 +7,7 @@ import typer
 
 from crawler.cli.options import Json
 from crawler.cli.output import print_json, print_json_line, remark, say
+from crawler.cli.session import with_database
 from crawler.format.values import format_count
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ def sync(
     """
     from crawler.app.delivery.exports import open_index
     from crawler.cli.progress import PagesWritten
-    from crawler.cli.session import with_database
 
     def document(found: "SyncRound") -> dict[str, object]:
         return {"index": _without_password(target), "domains": found.done, "forgotten": found.forgotten}

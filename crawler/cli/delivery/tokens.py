@@ -8,6 +8,7 @@ import typer
 from crawler.cli import values
 from crawler.cli.options import Json
 from crawler.cli.output import print_json, print_outcome, remark, say, show
+from crawler.cli.session import settings
 from crawler.format.values import format_instant
 
 app = typer.Typer(no_args_is_help=True, help="Let programs ask the HTTP API of recrawl serve, and no more.")
@@ -32,7 +33,6 @@ def add(
         curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:4280/api/v1/domains
     """
     from crawler.app.running.tokens import add_token
-    from crawler.settings import settings
 
     token = add_token(settings(), name, expires=expires, at=datetime.now(UTC))
     print_outcome({"name": name, "token": token}, token, as_json=as_json)
@@ -49,7 +49,6 @@ def list_all(as_json: Json = False) -> None:
         recrawl tokens list
     """
     from crawler.app.running.tokens import list_tokens
-    from crawler.settings import settings
 
     found = [(each.name, each.made_at, each.expires_at) for each in list_tokens(settings())]
     if as_json:
@@ -75,7 +74,6 @@ def revoke(name: TokenName, as_json: Json = False) -> None:
         recrawl tokens revoke search
     """
     from crawler.app.running.tokens import remove_token
-    from crawler.settings import settings
 
     remove_token(settings(), name)
     print_outcome({"revoked": name}, f"Nobody gets in by {name} any more", as_json=as_json)

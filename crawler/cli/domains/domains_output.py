@@ -26,13 +26,12 @@ from crawler.app.status import format_wait
 from crawler.cli.domains.register import remark_missing_secrets
 from crawler.cli.output import print_json, print_outcome, say, show, show_facts
 from crawler.cli.running.prune_output import shown_storage
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.errors import BadInput
 from crawler.format.hours import format_opening
 from crawler.format.rules import format_rule
 from crawler.format.settings import format_all_settings, format_changed_settings
 from crawler.format.values import format_bytes, format_instant
-from crawler.settings import settings
 
 PAGE_COUNTS = ("new", "known", "gone", "dead_links", "moved", "refused", "withheld")  # of Listed
 

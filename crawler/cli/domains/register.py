@@ -10,9 +10,8 @@ from crawler.app.domains import Added, Domain, Fetched, add_domains, describe_do
 from crawler.app.settings import DomainSettings, SettingsPatch
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say
-from crawler.cli.session import with_database
+from crawler.cli.session import settings, with_database
 from crawler.errors import BadInput
-from crawler.settings import settings
 
 
 def add(

@@ -7,6 +7,7 @@ import typer
 
 from crawler.cli.options import At, DomainOrAll, Json
 from crawler.cli.output import print_json, remark, say, show
+from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count, format_instant
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ def traffic(
         recrawl traffic --json
     """
     from crawler.app.traffic import list_hours
-    from crawler.cli.session import with_database
     from crawler.json_lines import values_of
 
     instant = at or datetime.now(UTC)

@@ -18,9 +18,8 @@ from crawler.app.pages import (
 from crawler.app.running.maintenance import check_plugins
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, remark, say
-from crawler.cli.session import with_database
+from crawler.cli.session import settings, with_database
 from crawler.format.values import format_count, format_when
-from crawler.settings import settings
 
 SIGNS = {
     BlockStatus.SAME: " ",

@@ -19,7 +19,7 @@ from crawler.app.rules import describe_rule
 from crawler.app.running.maintenance import check_plugins
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.explanation import format_amount_factor, format_edit, format_rate_estimate
 from crawler.format.lists import format_dates, format_list
 from crawler.format.reasons import format_reason
@@ -27,7 +27,6 @@ from crawler.format.rules import format_rule
 from crawler.format.trust import describe_trust, format_conditional_request
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_when
 from crawler.json_lines import values_of
-from crawler.settings import settings
 
 NOT_FOUND = {404, 410}
 DECIDED = """SimHash and its Hamming distance say how much of the text a change changes, and so how soon to look again.

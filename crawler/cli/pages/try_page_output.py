@@ -19,11 +19,10 @@ from crawler.app.try_page import (
 )
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, print_json, printable, say, show, show_facts
-from crawler.cli.session import with_database
+from crawler.cli.session import settings, with_database
 from crawler.errors import BadInput
 from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant
-from crawler.settings import settings
 
 if TYPE_CHECKING:
     from rich.text import Text

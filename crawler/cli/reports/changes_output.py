@@ -23,10 +23,9 @@ from crawler.cli.cursors import told_if_useless
 from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, print_json_line, printable, remark, say
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.kinds import KIND_WORDS, KINDS, NEWS
 from crawler.format.values import format_count, format_share, format_when
-from crawler.settings import settings
 
 TOP, TOP_JSON = 20, 1000
 INDENT = 11

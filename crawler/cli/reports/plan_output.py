@@ -18,11 +18,10 @@ from crawler.app.plans import plan as plan_domains
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.plot import Chart, Series, show_plots
-from crawler.cli.session import with_database
+from crawler.cli.session import settings, with_database
 from crawler.format.reports import format_plan
 from crawler.format.values import format_count, format_share, format_span, format_when
 from crawler.json_lines import values_of
-from crawler.settings import settings
 
 COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
 POLICIES = ("known pages looked at again by", "requests a day", "fresh", "age")

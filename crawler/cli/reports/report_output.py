@@ -19,14 +19,13 @@ from crawler.app.reports import (
 )
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
 from crawler.cli.reports.audit_output import described
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.lists import format_lists
 from crawler.format.reasons import format_reason
 from crawler.format.settings import format_setting
 from crawler.format.trust import format_trust
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import values_of
-from crawler.settings import settings
 
 FAILED_MEANS = " that did not get the page: no answer, an error such as 404, or a redirect for now"
 WITHHELD_MEANS = " whose new content may stand in place of them; it is accepted after two days"

@@ -3,6 +3,7 @@
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
 from crawler.cli.output import print_json, say, show
+from crawler.cli.session import settings
 
 
 def plugins(as_json: Json = False) -> int:
@@ -17,7 +18,6 @@ def plugins(as_json: Json = False) -> int:
         recrawl plugins --json
     """
     from crawler.app.running.maintenance import list_plugins
-    from crawler.settings import settings
 
     found = list_plugins(settings())
     problems = [each.problem for each in found if each.problem]

@@ -3,6 +3,7 @@
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
+from crawler.cli.session import settings
 
 
 def up(as_json: Json = False) -> None:
@@ -14,7 +15,6 @@ def up(as_json: Json = False) -> None:
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
     from crawler.app.running.local_stack import start_stack
-    from crawler.settings import settings
 
     running, pages = start_stack(settings(), report=remark)
     if as_json:
@@ -35,7 +35,6 @@ def down(as_json: Json = False) -> None:
         recrawl down
     """
     from crawler.app.running.local_stack import stop_stack
-    from crawler.settings import settings
 
     stopped = stop_stack(settings(), report=remark)
     print_outcome(
@@ -53,7 +52,6 @@ def ui(as_json: Json = False) -> None:
     """
     from crawler.app.running.local_stack import prefect_server, web_ui_link
     from crawler.errors import StackFailed
-    from crawler.settings import settings
 
     pages = web_ui_link(settings())
     try:
@@ -83,7 +81,6 @@ def status(as_json: Json = False) -> int:
         recrawl status --json
     """
     from crawler.app.running.local_stack import stack_status
-    from crawler.settings import settings
 
     found = stack_status(settings())
     if as_json:
