@@ -9,12 +9,12 @@ from crawler.app.crawl import crawl as crawl_targets
 from crawler.app.database import Database
 from crawler.app.settings import SettingsPatch
 from crawler.cli.crawling.crawl_result import print_result
-from crawler.cli.delivery.notify_run import tell_failures
+from crawler.cli.delivery.notify_output import remark_failures
 from crawler.cli.domains.register import ask_and_register
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import err, remark
 from crawler.cli.progress import CrawlProgress
-from crawler.cli.running.prune_output import remark_quotas
+from crawler.cli.running.prune import remark_quotas
 from crawler.cli.session import Interrupts, settings, with_database
 from crawler.clock import Clock
 from crawler.format.values import format_count, format_instant
@@ -65,6 +65,6 @@ def _remark_notified(result: CrawlResult) -> None:
     done = result.delivered
     if done.messages:
         remark(f"Told: {format_count(done.changes, 'change')} in {format_count(done.messages, 'message')}")
-    tell_failures(done)
+    remark_failures(done)
     if result.notify_error:
         remark(f"recrawl: {result.notify_error}; recrawl notify run tells what was found")

@@ -16,8 +16,8 @@ from crawler.app.pages import (
     compare_versions,
 )
 from crawler.app.running.maintenance import check_plugins
-from crawler.cli.marked import joined, marked, say_beneath, say_heading
-from crawler.cli.output import print_json, remark, say
+from crawler.cli.marked import joined, marked, say_beneath
+from crawler.cli.output import print_json, remark, say, say_heading
 from crawler.cli.session import settings, with_database
 from crawler.format.values import format_count, format_when
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from crawler.app.pages import PageVersion, State, VersionContent, WantedVersion, find_version, list_versions
-from crawler.cli.marked import say_beneath, say_heading
-from crawler.cli.output import out, print_json, printable, remark, say, show, show_facts
+from crawler.cli.marked import say_beneath
+from crawler.cli.output import out, print_json, printable, remark, say, say_heading, show, show_facts
 from crawler.cli.session import with_database
 from crawler.errors import CrawlerError
 from crawler.format.kinds import KIND_WORDS

@@ -21,8 +21,8 @@ from crawler.app.changes import (
 )
 from crawler.cli.cursors import told_if_useless
 from crawler.cli.exits import DONE
-from crawler.cli.marked import joined, marked, say_beneath, say_heading
-from crawler.cli.output import print_json, print_json_line, printable, remark, say
+from crawler.cli.marked import joined, marked, say_beneath
+from crawler.cli.output import print_json, print_json_line, printable, remark, say, say_heading
 from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.kinds import KIND_WORDS, KINDS, NEWS
 from crawler.format.values import format_count, format_share, format_when

@@ -18,7 +18,7 @@ from crawler.app.reports import (
     report_domains,
 )
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
-from crawler.cli.reports.audit_output import described
+from crawler.cli.reports.audit import described
 from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.lists import format_lists
 from crawler.format.reasons import format_reason

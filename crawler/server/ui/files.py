@@ -10,9 +10,8 @@ from crawler.app.overview import DomainFacts, HomeFacts, examine_domain, summari
 from crawler.app.pages import Domain, Url, VersionsQuery
 from crawler.app.running.serving import open_parsers
 from crawler.errors import CrawlerError
-from crawler.server.ui.changes import ChangeFacts, ChangesAsked
+from crawler.server.ui.facts import ChangeFacts, ChangesAsked, url_facts
 from crawler.server.ui.links import Addresses
-from crawler.server.ui.page import url_facts
 from crawler.server.ui.render import changes_page, domain_page, home_page, url_page
 from crawler.settings import settings
 

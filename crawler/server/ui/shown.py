@@ -5,17 +5,18 @@ from datetime import datetime, timedelta
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from crawler import __version__
-from crawler.app.pages import NEVER, Change, PageLine, Url, path_and_query
+from crawler.app.pages import NEVER, BlockStatus, Change, PageLine, path_and_query
 from crawler.app.try_page import ExplainedBlock
-from crawler.format.reasons import HTTP_PREFIX, format_reason
+from crawler.format.reasons import HTTP_PREFIX, NO_NEWS_WORDS, format_reason
 from crawler.format.texts import harmless
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span
+from crawler.server.ui import diffs
+from crawler.server.ui.facts import NAMES, SPANS
 from crawler.server.ui.links import outside
 from crawler.server.ui.plots import NARROW, drawn
 from crawler.times import format_instant
@@ -30,20 +31,21 @@ def apart(at: datetime, now: datetime) -> str:
     return f"in {format_span(at - now)}" if at > now else f"{format_span(at - now)} ago"
 
 
+def _time(at: datetime, words: str) -> Markup:
+    """Words for an instant, with the instant itself to be read."""
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), format_instant(at), words)
+
+
 def when(at: datetime | None, now: datetime) -> Markup:
-    """An instant as the time that has passed since, or is left until then, with the instant itself to be read."""
-    if at is None:
-        return Markup("never")
-    exact = format_instant(at)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, apart(at, now))
+    """An instant as the time that has passed since, or is left until then."""
+    return Markup("never") if at is None else _time(at, apart(at, now))
 
 
 def due(at: datetime | None, now: datetime) -> Markup:
     """When something is next: how long until then, or for how long it has been due."""
     if at is None or at >= NEVER:
         return Markup("never")
-    words = f"in {format_span(at - now)}" if at > now else f"due for {format_span(now - at)}"
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), format_instant(at), words)
+    return _time(at, f"in {format_span(at - now)}" if at > now else f"due for {format_span(now - at)}")
 
 
 def exactly(at: datetime | None) -> Markup:
@@ -51,11 +53,6 @@ def exactly(at: datetime | None) -> Markup:
     if at is None:
         return Markup("never")
     return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), format_instant(at))
-
-
-def short_url(url: Url) -> str:
-    """The path and query of a URL, for where its domain is known."""
-    return path_and_query(url)
 
 
 def paragraphs(text: str) -> Markup:
@@ -68,7 +65,7 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-FOUND = {
+FOUND = {  # by a look, in a word or two
     Change.FIRST: "first seen",
     Change.SAME: "the same",
     Change.COSMETIC: "no news",
@@ -78,11 +75,6 @@ FOUND = {
     Change.BACK: "back",
     Change.UNKNOWN: "not to be had",
 }
-
-
-def found_by_look(change: Change) -> str:
-    """The finding of a look, in a word or two."""
-    return FOUND[change]
 
 
 def why_grouped(page: PageLine) -> str:
@@ -128,14 +120,14 @@ def environment() -> Environment:
         "drawn": drawn,
         "due": due,
         "exactly": exactly,
-        "found_by_look": found_by_look,
+        "found_by_look": FOUND.__getitem__,
         "harmless": harmless,
         "outside": outside,
         "paragraphs": paragraphs,
         "rate": format_rate,
         "sentence": sentence,
         "share": format_share,
-        "short_url": short_url,
+        "short_url": path_and_query,
         "span": format_span,
         "style_hash": style_hash,
         "trusted": Markup,  # the style sheet alone, which is ours
@@ -143,13 +135,16 @@ def environment() -> Environment:
         "why_grouped": why_grouped,
         "with_masks": with_masks,
     }
-    made.globals |= {"version": __version__, "narrow": NARROW}
+    made.globals |= {
+        "version": __version__,
+        "narrow": NARROW,
+        "diffs": diffs,
+        "names": NAMES,
+        "spans": SPANS,
+        "reasons": NO_NEWS_WORDS,
+        "BlockStatus": BlockStatus,
+    }
     return made
-
-
-def rendered(template: str, **given: Any) -> str:
-    """A page of HTML."""
-    return environment().get_template(template).render(**given)
 
 
 @cache
