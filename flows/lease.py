@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from prefect import task
-from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
+from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifact, aupdate_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 from prefect.settings import PREFECT_API_URL
@@ -53,6 +53,11 @@ async def if_heard(showing: Awaitable[T]) -> T | None:
     except Exception as error:  # noqa: BLE001  whatever ails Prefect, it is not the crawl's affair
         log.warning("prefect.silent", extra={"error": repr(error)})
         return None
+
+
+async def show_markdown(text: str, *, key: str, description: str) -> None:
+    """Show a text as an artifact of this run. key: of all its versions."""
+    await if_heard(acreate_markdown_artifact(text, key=key, description=description))
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 
 from crawler.app.database import open_database_of
@@ -13,10 +12,9 @@ from crawler.app.registration import domain_named
 from crawler.format.reports import format_plan, markdown_table
 from crawler.format.values import format_bytes
 from crawler.settings import settings
-from flows.choices import tell_forms
 from flows.ending import says_why
-from flows.lease import if_heard
-from flows.shift import instant
+from flows.form import instant, tell_forms
+from flows.lease import if_heard, show_markdown
 
 FRESHNESS_BELOW = "recrawl.freshness.below"
 TRAFFIC_OFF = "recrawl.traffic.off"
@@ -47,7 +45,7 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     for each in shown:
         if each.plan.finding:
             get_run_logger().warning("%s: %s", each.domain.authority, each.plan.finding)
-    await if_heard(acreate_markdown_artifact(markdown(shown), key="plan-result", description="What was planned"))
+    await show_markdown(markdown(shown), key="plan-result", description="What was planned")
     return {each.domain.authority: facts(each) for each in shown}
 
 
