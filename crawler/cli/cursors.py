@@ -1,9 +1,9 @@
 """A cursor of the change feed from which nobody can read on, told to programs as well as to people."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from crawler.cli.output import print_json_line
+from crawler.cli.output import pick, print_json_line
 from crawler.errors import CursorAhead, CursorTooOld
 
 
@@ -15,24 +15,13 @@ def told_if_useless(*, as_json: bool) -> Iterator[None]:
     """
     try:
         yield
-    except (CursorTooOld, CursorAhead) as error:
+    except CursorAhead as error:
         if as_json:
-            print_json_line(_document(error))
+            document = {"error": "cursor_ahead", "since": error.since, "ends_at": error.end}
+            print_json_line(document | {"remedy": "recrawl export DOMAIN"})
         raise
-
-
-def _document(error: CursorTooOld | CursorAhead) -> Mapping[str, object]:
-    if isinstance(error, CursorAhead):
-        return {
-            "error": "cursor_ahead",
-            "since": error.since,
-            "ends_at": error.end,
-            "remedy": "recrawl export DOMAIN",
-        }
-    return {
-        "error": "cursor_too_old",
-        "since": error.since,
-        "kept_from": error.kept_from,
-        "domain": error.domain,
-        "remedy": f"recrawl export {error.domain or 'DOMAIN'}",
-    }
+    except CursorTooOld as error:
+        if as_json:
+            document = {"error": "cursor_too_old", **pick(error, "since", "kept_from", "domain")}
+            print_json_line(document | {"remedy": f"recrawl export {error.domain or 'DOMAIN'}"})
+        raise

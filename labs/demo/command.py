@@ -14,7 +14,7 @@ from labs.progress import Days
 
 def demo(*, days: int, keep: bool, as_json: bool) -> int:
     with Days(days) as progress:
-        outcome = tour(settings(), days=days, keep=keep, report=remark, progress=progress.advance)
+        outcome = tour(settings(), days=days, keep=keep, report=remark, progress=progress.count)
     if as_json:
         print_json(outcome)
     else:

@@ -7,7 +7,7 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.options import Json
-from crawler.cli.output import print_json, print_outcome, remark, say, show
+from crawler.cli.output import pick, print_found, print_outcome, remark
 from crawler.cli.session import settings
 from crawler.format.values import format_instant
 
@@ -50,19 +50,17 @@ def list_all(as_json: Json = False) -> None:
     """
     from crawler.app.running.tokens import list_tokens
 
-    found = [(each.name, each.made_at, each.expires_at) for each in list_tokens(settings())]
-    if as_json:
-        print_json({"tokens": [dict(zip(("name", "made_at", "expires_at"), each, strict=True)) for each in found]})
-    elif found:
-        show(
-            ["name", "made", "expires"],
-            [
-                (name, format_instant(made_at), format_instant(expires_at) if expires_at else "never")
-                for name, made_at, expires_at in found
-            ],
-        )
-    else:
-        say("No token was given out: recrawl tokens add NAME")
+    found = list_tokens(settings())
+    rows = (
+        {
+            "name": each.name,
+            "made": format_instant(each.made_at),
+            "expires": format_instant(each.expires_at) if each.expires_at else "never",
+        }
+        for each in found
+    )
+    document = {"tokens": [pick(each, "name", "made_at", "expires_at") for each in found]}
+    print_found(document, rows, empty="No token was given out: recrawl tokens add NAME", as_json=as_json)
 
 
 @app.command("revoke")

@@ -101,9 +101,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
     """
     from crawler.app.domains import describe_domain, inspect_domain
     from crawler.app.status import format_wait
-    from crawler.format.hours import format_opening
-    from crawler.format.rules import format_rule
-    from crawler.format.settings import format_all_settings
+    from crawler.format.settings import format_all_settings, format_opening, format_rule
 
     instant = at or datetime.now(UTC)
     found = with_database(lambda db, _: inspect_domain(db, settings(), domain, at=at))

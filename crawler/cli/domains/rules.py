@@ -104,7 +104,7 @@ def add(
         recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
     """
     from crawler.app.rules import PageRule, View, add_rule, make_rule
-    from crawler.format.rules import format_rule
+    from crawler.format.settings import format_rule
 
     rule = make_rule(
         lambda: PageRule(
@@ -183,7 +183,7 @@ def _document(domain: "Domain", pages: Mapping[str, int]) -> dict[str, object]:
 
 
 def _row(rule: "PageRule", pages: Mapping[str, int]) -> dict[str, str]:
-    from crawler.format.rules import format_view
+    from crawler.format.settings import format_view
 
     return {
         "pattern": rule.pattern,

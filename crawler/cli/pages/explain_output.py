@@ -18,12 +18,12 @@ from crawler.app.explain import (
 from crawler.app.rules import describe_rule
 from crawler.app.running.maintenance import check_plugins
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, remark, say, show, show_facts
+from crawler.cli.output import pick, print_json, remark, say, show_facts, show_rows
 from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.explanation import format_amount_factor, format_edit, format_rate_estimate
 from crawler.format.lists import format_dates, format_list
 from crawler.format.reasons import format_reason
-from crawler.format.rules import format_rule
+from crawler.format.settings import format_rule
 from crawler.format.trust import describe_trust, format_conditional_request
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_when
 from crawler.json_lines import values_of
@@ -35,6 +35,7 @@ MAX_EDITS = 3  # of the last change
 
 SHOWN_DAYS = 0.5  # by which the site's activity is not as the calendar
 SHOWN_PAGES = 0.05  # that a change announces
+ANNOUNCED = "new pages worth a first look with each of its changes, on average"
 # What is explanation without being asked for; the rest is the figures behind it.
 PLAIN = frozenset(
     {
@@ -67,18 +68,16 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
     return DONE
 
 
-def _format_content(content: ComparedContent | None) -> str:
-    if content is None:
-        return ""
+def _format_content(content: ComparedContent) -> str:
     return (
         f"{format_count(content.blocks, 'block')}, but {content.masked} that are masked,"
         f" and {format_count(content.words, 'word')} in the others: recrawl try shows which"
     )
 
 
-def _format_edits(content: ComparedContent | None) -> str:
+def _format_edits(content: ComparedContent) -> str:
     """Return the words that its last change changed."""
-    if content is None or content.last_change is None:
+    if content.last_change is None:
         return ""
     blocks = content.last_change.blocks
     more = len(blocks) - MAX_EDITS
@@ -107,12 +106,6 @@ def _format_activity(page: PageFacts) -> str:
     )
 
 
-def _format_announced(page: PageFacts) -> str:
-    if page.announces < SHOWN_PAGES:
-        return ""
-    return f"{page.announces:.1f} new pages worth a first look with each of its changes, on average"
-
-
 def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -> list[tuple[str, str]]:
     known, ordering = explanation.known, explanation.domain.settings.ordering
     refused = explanation.refused if page.state is not State.REFUSED else ""
@@ -135,7 +128,7 @@ def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -
         ("Worth", _format_value(explanation)),
         ("Rules", "\n".join(format_rule(rule) for rule in explanation.domain.settings.rules if rule.matches(page.url))),
         ("Importance", _format_importance(explanation, page)),
-        ("Announces", _format_announced(page)),
+        ("Announces", f"{page.announces:.1f} {ANNOUNCED}" if page.announces >= SHOWN_PAGES else ""),
         ("Changes", format_amount_factor(page, known.terms)),
         ("Cash", _format_cash(page)),
         ("Favoured", f"paid {ordering.favour_by:g} times by the reserve" if page.favoured else ""),
@@ -144,8 +137,8 @@ def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -
         ("First seen", format_instant(page.first_seen_at)),
         ("Last look", format_instant(page.last_look_at) + (f" ({reason})" if reason else "")),
         ("Last change", format_when(page.last_change_at, now=known.at) if page.last_change_at else ""),
-        ("What changed", _format_edits(details.content)),
-        ("Compared", _format_content(details.content)),
+        ("What changed", _format_edits(details.content) if details.content else ""),
+        ("Compared", _format_content(details.content) if details.content else ""),
         ("Version", f"{page.version}, {format_bytes(page.received_bytes)} received" if page.version else "none"),
         ("ETag", page.etag or ""),
         ("Last-Modified", page.last_modified or ""),
@@ -170,31 +163,22 @@ def _show(explanation: UrlExplanation, page: PageFacts, details: PageDetails, *,
 
 
 def _show_looks(known: Explanation, *, why: bool) -> None:
-    figures = ["by", "requests", "bytes", "expected"] if why else []
-    show(
-        ["look", "answer", "found", "amount", *figures, "reason"],
-        [
-            (
-                format_instant(look.at),
-                look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
-                look.change.value,
-                format_share(look.amount),
-                *(
-                    (
-                        look.rung.replace("_", " "),
-                        str(look.requests),
-                        format_bytes(look.received_bytes),
-                        format_share(look.expected),
-                    )
-                    if why
-                    else ()
-                ),
-                format_reason(look.reason),
-            )
-            for look in known.visits
-        ],
-        right=["amount", "requests", "bytes", "expected"],
-    )
+    rows = []
+    for look in known.visits:
+        figures = {
+            "by": look.rung.replace("_", " "),
+            "requests": str(look.requests),
+            "bytes": format_bytes(look.received_bytes),
+            "expected": format_share(look.expected),
+        }
+        row = {
+            "look": format_instant(look.at),
+            "answer": look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
+            "found": look.change.value,
+            "amount": format_share(look.amount),
+        }
+        rows.append(row | (figures if why else {}) | {"reason": format_reason(look.reason)})
+    show_rows(rows, right=["amount", "requests", "bytes", "expected"])
 
 
 def _format_links(known: Explanation) -> str:
@@ -246,19 +230,16 @@ def _show_linkers(known: Explanation, *, is_paid: bool) -> None:
     if not known.linkers:
         return
     say("")
-    show(
-        ["linked from", "its importance", "its links", "pays"],
-        [
-            (
-                linker.url,
-                f"{linker.importance:.2f}" if linker.importance is not None else "-",
-                str(linker.outlinks),
-                f"{linker.pays:.3f}" if linker.pays is not None and is_paid else "-",
-            )
-            for linker in known.linkers
-        ],
-        right=["its importance", "its links", "pays"],
+    rows = (
+        {
+            "linked from": linker.url,
+            "its importance": f"{linker.importance:.2f}" if linker.importance is not None else "-",
+            "its links": str(linker.outlinks),
+            "pays": f"{linker.pays:.3f}" if linker.pays is not None and is_paid else "-",
+        }
+        for linker in known.linkers
     )
+    show_rows(rows, right=["its importance", "its links", "pays"])
 
 
 def _print_untracked(explanation: UrlExplanation | UnknownUrl, *, as_json: bool) -> None:
@@ -275,31 +256,25 @@ def _print_untracked(explanation: UrlExplanation | UnknownUrl, *, as_json: bool)
 
 def _document(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -> dict[str, object]:
     domain, known = explanation.domain, explanation.known
+    rates = {"rate_per_day": page.belief.rate_per_day, "rate_per_day_90": explanation.rate_interval}
     return {
         "url": page.url,
         "tracked": True,
         "domain": domain.authority,
-        "at": known.at,
         "next": explanation.next,
-        "waiting": known.waiting,
+        **pick(known, "at", "waiting", "prior_source", "sources", "visits", "links", "linkers"),
         "refused_now": explanation.refused,
         "belief": explanation.change_rate,
-        "prior_source": known.prior_source,
         "worth": explanation.value,
         "price": explanation.price,
         "revisit": domain.settings.revisit,
         "terms": known.terms and values_of(known.terms) | {"revisit": domain.settings.revisit},
         "due_today": explanation.due,
-        "sources": known.sources,
         "asked": _format_asking(page, known),
         "trust": describe_trust(known.trust),
         "rules": [describe_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
-        "page": values_of(page)
-        | {"rate_per_day": page.belief.rate_per_day, "rate_per_day_90": explanation.rate_interval},
-        "visits": known.visits,
-        "links": known.links,
+        "page": values_of(page) | rates,
         "orphan": known.is_orphan,
-        "linkers": known.linkers,
         "content": details.content,
         "domain_waits": explanation.waits,
         "list": details.source,

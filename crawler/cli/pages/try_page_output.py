@@ -18,7 +18,7 @@ from crawler.app.try_page import (
     Why,
 )
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import out, print_json, printable, say, show, show_facts
+from crawler.cli.output import out, pick, print_json, printable, say, show, show_facts
 from crawler.cli.session import settings, with_database
 from crawler.errors import BadInput
 from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
@@ -54,18 +54,15 @@ def _save(file: Path, seen: TryResult) -> None:
         raise BadInput(f"the picture cannot be written to {file}: {error.strerror}") from error
 
 
-def _why(refusal: str) -> str:
-    """A refusal as it is said: some are words of a program, others sentences."""
-    return refusal if " " in refusal else refusal.replace("_", " ")
-
-
 def _show(seen: TryResult) -> None:
     blocks = app.list_blocks(seen)
     found = app.list_differences(seen)
+    # Some refusals are words of a program, others sentences.
+    refusal = seen.refusal if " " in seen.refusal else seen.refusal.replace("_", " ")
     show_facts(
         [
             ("URL", seen.target.url),
-            ("Not asked", _why(seen.refusal) if seen.answer is None else ""),
+            ("Not asked", refusal if seen.answer is None else ""),
             ("Answer", _shown_answer(seen)),
             ("Scripts", _shown_scripts(seen)),
             ("Compared with", _shown_version(seen)),
@@ -91,11 +88,17 @@ def _news(why: Why) -> str:
     return f"no: {NO_NEWS_WORDS[why]}" if why else "yes"
 
 
-def _row(each: Difference) -> tuple[str, str, str]:
+def _sides(each: Difference) -> tuple[str, str | None, str | None]:
+    """Return what a difference is in, what that said, and what it says; None where there was or is nothing."""
     for before, after in each.replaced:
-        return before.kind.value, _cut(before.text), _cut(after.text)
+        return before.kind.value, before.text, after.text
     (place,) = each.blocks
-    return place.kind.value, _cut(place.text if each.removed else ""), _cut(place.text if each.added else "")
+    return place.kind.value, place.text if each.removed else None, place.text if each.added else None
+
+
+def _row(each: Difference) -> tuple[str, str, str]:
+    part, was, now = _sides(each)
+    return part, _cut(was or ""), _cut(now or "")
 
 
 def _cut(text: str) -> str:
@@ -139,15 +142,15 @@ def _shown_version(seen: TryResult) -> str:
 
 
 def _shown_verdict(seen: TryResult) -> str:
-    if seen.visit is None:
+    visit = seen.visit
+    if visit is None:
         return ""
-    parts = ", ".join(sorted(seen.visit.verdict.significant.kinds))
-    reason = f" ({seen.visit.reason.replace('_', ' ')})" if seen.visit.reason else ""
-    if seen.visit.change is Change.FIRST:
+    reason = f" ({visit.reason.replace('_', ' ')})" if visit.reason else ""
+    if visit.change is Change.FIRST:
         return f"a first version{reason}"
-    return f"{seen.visit.change.value}, by {seen.visit.verdict.rung.value.replace('_', ' ')}{reason}" + (
-        f": {parts}" if parts else ""
-    )
+    parts = ", ".join(sorted(visit.verdict.significant.kinds))
+    rung = visit.verdict.rung.value.replace("_", " ")
+    return f"{visit.change.value}, by {rung}{reason}{f': {parts}' if parts else ''}"
 
 
 def _shown_count(blocks: list[ExplainedBlock]) -> str:
@@ -181,7 +184,7 @@ def _shown_why(piece: ExplainedBlock) -> str:
 
 
 def _document(seen: TryResult) -> dict[str, object]:
-    version = seen.target.version
+    version, visit = seen.target.version, seen.visit
     return {
         "url": seen.target.url,
         "at": seen.at,
@@ -189,10 +192,10 @@ def _document(seen: TryResult) -> dict[str, object]:
         "status": seen.answer.status if isinstance(seen.answer, Fetched) else None,
         "version": version.number if version else None,
         "version_at": seen.baseline.at if seen.baseline else None,
-        "change": seen.visit.change if seen.visit else None,
-        "rung": seen.visit.verdict.rung if seen.visit else None,
-        "reason": seen.visit.reason if seen.visit else "",
-        "parts": sorted(seen.visit.verdict.significant.kinds) if seen.visit else [],
+        "change": visit.change if visit else None,
+        "rung": visit.verdict.rung if visit else None,
+        "reason": visit.reason if visit else "",
+        "parts": sorted(visit.verdict.significant.kinds) if visit else [],
         "differs": [_pair(each) | {"news": not why, "why": why} for each, why in app.list_differences(seen)],
         "seconds_later": [_pair(each) for each in app.list_volatile(seen)],
         "blocks": [_piece(piece) for piece in app.list_blocks(seen)],
@@ -200,18 +203,13 @@ def _document(seen: TryResult) -> dict[str, object]:
 
 
 def _pair(each: Difference) -> dict[str, object]:
-    for before, after in each.replaced:
-        return {"part": before.kind, "was": before.text, "is": after.text}
-    (place,) = each.blocks
-    return {"part": place.kind, "was": place.text if each.removed else None, "is": place.text if each.added else None}
+    return dict(zip(("part", "was", "is"), _sides(each), strict=True))
 
 
 def _piece(piece: ExplainedBlock) -> dict[str, object]:
     return {
         "part": piece.kind,
-        "text": piece.text,
         "masked": [piece.text[start:end] for start, end in piece.masked],
         "is_masked": piece.is_whole,
-        "why": piece.why,
-        "rule": piece.rule,
+        **pick(piece, "text", "why", "rule"),
     }

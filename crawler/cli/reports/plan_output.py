@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from math import isfinite
 from typing import assert_never
 
 from crawler.app.plans import (
@@ -16,7 +17,8 @@ from crawler.app.plans import (
 )
 from crawler.app.plans import plan as plan_domains
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, remark, say, show, show_facts
+from crawler.cli.options import NO_DOMAIN
+from crawler.cli.output import print_found, print_json, remark, say, show, show_facts
 from crawler.cli.plot import Chart, Series, show_plots
 from crawler.cli.session import settings, with_database
 from crawler.format.reports import format_plan
@@ -30,12 +32,9 @@ STEPS = ("", "budget", "price", "requests a day", "fresh", "age", "longest wait"
 
 def plan(*, only: str | None, at: datetime | None, as_json: bool) -> None:
     planned = with_database(lambda db, _: plan_domains(db, settings(), only=only or None, at=at))
-    if as_json:
-        print_json({"domains": [_document(each) for each in planned]})
-    elif not planned:
-        say("No domain is registered: recrawl domains add URL")
-    else:
-        show(["domain", *COLUMNS], [_row(each) for each in planned], right=COLUMNS)
+    rows = (dict(zip(("domain", *COLUMNS), _row(each), strict=True)) for each in planned)
+    document = {"domains": [_document(each) for each in planned]}
+    if print_found(document, rows, right=COLUMNS, empty=NO_DOMAIN, as_json=as_json):
         for each in planned:
             if each.plan.finding:
                 remark(f"{each.domain.authority}: {each.plan.finding}")
@@ -64,12 +63,12 @@ def _document(planned: Planned) -> dict[str, object]:
 
 
 def _row(planned: Planned) -> tuple[str, ...]:
-    cells = format_plan(planned)
+    importance, *others = format_plan(planned)
     return (
         planned.domain.authority,
-        cells.importance,
+        importance,
         f"{planned.known:,.0f}",
-        *cells[1:],
+        *others,
         format_span(timedelta(days=planned.plan.expected.age_days)) if planned.known else "-",
     )
 
@@ -98,16 +97,12 @@ def _forecast_document(found: Forecast) -> dict[str, object]:
         "price": found.price_in_force,
         "finding": found.now.finding,
         "has_budget": found.source is not BudgetSource.PRICE,
-        "cap": _or_none(found.cap),
-        "overall": _or_none(found.overall),
+        "cap": found.cap if isfinite(found.cap) else None,
+        "overall": found.overall if isfinite(found.overall) else None,
         "points_for_tenth": found.points_for_tenth,
         "steps": [_step_document(step) for step in found.steps],
         "policies": [_policy_document(each) for each in found.policies],
     }
-
-
-def _or_none(limit: float) -> float | None:
-    return None if limit == float("inf") else limit
 
 
 def _step_document(step: ForecastStep) -> dict[str, object]:

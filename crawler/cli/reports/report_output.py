@@ -17,7 +17,8 @@ from crawler.app.reports import (
     price_in_force,
     report_domains,
 )
-from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
+from crawler.cli.options import NO_DOMAIN
+from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts, show_rows
 from crawler.cli.reports.audit import described
 from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.lists import format_lists
@@ -40,7 +41,7 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
         print_json({"domains": [_document(each) for each in found]})
         return
     if not found:
-        say("No domain is registered: recrawl domains add URL")
+        say(NO_DOMAIN)
     elif text is not None:
         show_facts(_facts(found[0]))
     else:
@@ -84,6 +85,7 @@ def _facts(reported: FullReport) -> list[tuple[str, str]]:
     usual = " (the usual)" if found.price is None else ""
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
     sent = found.received_bytes + found.saved_bytes
+    hold_until = format_when(found.hold_until, now=found.at)
     is_counted_earlier = found.at - found.counted_at > COUNTED_NOW
     return [
         ("Domain", found.domain + (" (paused)" if found.paused else "")),
@@ -92,17 +94,11 @@ def _facts(reported: FullReport) -> list[tuple[str, str]]:
         ("TLS", format_setting("insecure_tls", found.insecure_tls)),
         ("Fresh, by importance", format_share(found.freshness)),
         ("Fresh, all pages alike", format_share(found.freshness_plain)),
-        (
-            "As looks by chance found",
-            _shown_agreement(calibration.audits) or "none: recrawl audit makes some",
-        ),
+        ("As looks by chance found", _shown_agreement(calibration.audits) or "none: recrawl audit makes some"),
         ("As other looks found", _shown_agreement(calibration.scheduled)),
         ("Oldest look", format_when(found.oldest_look_at, now=found.at)),
         ("Pages looked at", str(found.known)),
-        (
-            "New, never fetched",
-            f"{found.new}" + (f", {found.held_back} of them put off" if found.held_back else ""),
-        ),
+        ("New, never fetched", f"{found.new}{f', {found.held_back} of them put off' if found.held_back else ''}"),
         ("Gone", str(found.gone)),
         ("Dead links", str(found.dead_links)),
         ("Moved", str(found.moved)),
@@ -124,12 +120,7 @@ def _facts(reported: FullReport) -> list[tuple[str, str]]:
         ("Looked at again", f"by policy: {found.revisit}" if price is None else ""),
         ("Price", "" if price is None else f"{price:.3g} importance x days a request{usual}"),
         ("Finding", found.finding),
-        (
-            "Left alone until",
-            f"{format_when(found.hold_until, now=found.at)}: {format_reason(found.hold_reason)}"
-            if found.hold_until
-            else "",
-        ),
+        ("Left alone until", f"{hold_until}: {format_reason(found.hold_reason)}" if found.hold_until else ""),
         ("Being crawled by", found.holder or ""),
         ("Next due", format_when(next_at, now=found.at) if next_at else ""),
     ]
@@ -168,28 +159,8 @@ def _shown_agreement(agreement: Agreement) -> str:
 
 
 def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: timedelta) -> None:
-    states = ("looked at", "never fetched", "gone", "dead links", "moved")
-    numbers = ("fresh", "by chance", *states, "looks", "changes", "failed", "received", "saved", "requests")
-    show(
-        ["domain", *numbers, "oldest look", "next due"],
-        [
-            (
-                each.domain,
-                format_share(each.freshness),
-                format_share(calibration.audits.found_fresh),
-                *map(str, (each.known, each.new, each.gone, each.dead_links, each.moved, each.looks)),
-                str(sum(count for change, count in each.changes.items() if change != "first")),
-                str(each.failures),
-                format_bytes(each.received_bytes),
-                format_bytes(each.saved_bytes),
-                f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
-                format_instant(each.oldest_look_at) if each.oldest_look_at else "-",
-                format_instant(next_at) if (next_at := next_fetch_at(each)) else "-",
-            )
-            for each, calibration in found
-        ],
-        right=numbers,
-    )
+    rows = [_report_row(each, calibration) for each, calibration in found]
+    show_rows(rows, right=rows[0].keys() - {"domain", "oldest look", "next due"})
     days = sorted({f"{each.at.astimezone(UTC):%Y-%m-%d}" for each, _ in found})
     say(
         f"\nLooks, changes, failed looks and bytes of the last {format_span(window)}. Fresh is what is expected, by "
@@ -205,3 +176,25 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
             remark(f"{each.domain}: {format_count(each.withheld, 'page')}{WITHHELD_MEANS}")
         if calibration.audits.is_off or calibration.scheduled.is_off:
             remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")
+
+
+def _report_row(each: DomainReport, calibration: Calibration) -> dict[str, str]:
+    next_at = next_fetch_at(each)
+    return {
+        "domain": each.domain,
+        "fresh": format_share(each.freshness),
+        "by chance": format_share(calibration.audits.found_fresh),
+        "looked at": str(each.known),
+        "never fetched": str(each.new),
+        "gone": str(each.gone),
+        "dead links": str(each.dead_links),
+        "moved": str(each.moved),
+        "looks": str(each.looks),
+        "changes": str(sum(count for change, count in each.changes.items() if change != "first")),
+        "failed": str(each.failures),
+        "received": format_bytes(each.received_bytes),
+        "saved": format_bytes(each.saved_bytes),
+        "requests": f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
+        "oldest look": format_instant(each.oldest_look_at) if each.oldest_look_at else "-",
+        "next due": format_instant(next_at) if next_at else "-",
+    }

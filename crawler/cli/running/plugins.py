@@ -2,7 +2,7 @@
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
-from crawler.cli.output import print_json, say, show
+from crawler.cli.output import print_found, say
 from crawler.cli.session import settings
 
 
@@ -21,24 +21,18 @@ def plugins(as_json: Json = False) -> int:
 
     found = list_plugins(settings())
     problems = [each.problem for each in found if each.problem]
-    if as_json:
-        print_json({"plugins": found, "well": not problems})
-    elif not found:
-        say("No installed package offers a plugin")
-    else:
-        show(
-            ["name", "extension point", "used", "package", "target"],
-            [
-                (
-                    each.name,
-                    each.point,
-                    "cannot be" if each.problem else "yes" if each.used else "no",
-                    each.package,
-                    each.target,
-                )
-                for each in found
-            ],
-        )
+    rows = (
+        {
+            "name": each.name,
+            "extension point": each.point,
+            "used": "cannot be" if each.problem else "yes" if each.used else "no",
+            "package": each.package,
+            "target": each.target,
+        }
+        for each in found
+    )
+    document = {"plugins": found, "well": not problems}
+    if print_found(document, rows, empty="No installed package offers a plugin", as_json=as_json):
         for problem in problems:
             say(problem)
     return PROBLEM if problems else DONE

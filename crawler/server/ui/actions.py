@@ -17,8 +17,7 @@ from crawler.app.registration import domain_named, url_of
 from crawler.app.settings import BY_NAME, Kind, Setting, SettingsPatch, option_name, parse_field
 from crawler.app.status import format_wait
 from crawler.errors import BadInput, StackFailed
-from crawler.format.rules import format_rule
-from crawler.format.settings import format_changed_settings
+from crawler.format.settings import format_changed_settings, format_rule
 from crawler.format.values import format_count
 from crawler.server.ui.links import SERVED
 from crawler.settings import settings

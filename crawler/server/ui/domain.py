@@ -1,16 +1,13 @@
 """What the pages say and draw of a domain: how fresh it is, what to worry about, what more requests would buy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.app.overview import HOURS, BudgetSource, DomainCard, DomainFacts, Forecast, ForecastStep, TrafficHour
 from crawler.app.settings import SETTINGS, Kind, option_name
 from crawler.app.status import format_wait
-from crawler.format.hours import format_opening
 from crawler.format.lists import format_lists
-from crawler.format.rules import format_rule
-from crawler.format.settings import format_settings
+from crawler.format.settings import format_opening, format_rule, format_settings
 from crawler.format.trust import format_trust
 from crawler.format.values import format_share, format_span
 from crawler.server.ui.links import Addresses
@@ -142,23 +139,12 @@ def traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedSetting:
-    """A setting in the form that takes any of them. typed: how its value is written."""
-
-    name: str
-    title: str
-    typed: str
-    help: str
-
-
 TYPED_AS = {Kind.FLAG: "yes or no", Kind.TEXTS: "one a line"}
-OFFERED_SETTINGS = tuple(
-    OfferedSetting(
-        name=each.name,
-        title=f"{each.label} ({option_name(each)})" if each.label else option_name(each),
-        typed=TYPED_AS.get(each.kind, each.option.partition(" ")[2].lower()),
-        help=each.help,
+OFFERED_SETTINGS = tuple(  # in the form that takes any of them: each with its title, and how its value is written
+    (
+        each,
+        f"{each.label} ({option_name(each)})" if each.label else option_name(each),
+        TYPED_AS.get(each.kind, each.option.partition(" ")[2].lower()),
     )
     for each in SETTINGS
 )
