@@ -9,18 +9,7 @@ from prefect import State, flow, get_run_logger
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from crawler.app.crawl import (
-    CrawlRequest,
-    CrawlStats,
-    Lease,
-    LeaseResult,
-    ShiftHooks,
-    Targets,
-    count_due,
-    find_targets,
-    has_effect,
-)
-from crawler.app.crawl import crawl as crawl_targets
+from crawler.app import crawl as app
 from crawler.app.database import Database, open_database_of
 from crawler.app.domains import add_domains
 from crawler.app.refresh import refresh
@@ -55,7 +44,7 @@ async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[st
     """
     chosen = settings()
     async with open_database_of(chosen) as db:
-        targets = await find_targets(db, [domain] if domain else [], at=instant(at), only_due=True)
+        targets = await app.find_targets(db, [domain] if domain else [], at=instant(at), only_due=True)
         done, message = await run(db, chosen, targets, at=instant(at), pages=pages or None)
         return Completed(data=done, message=message)
 
@@ -81,7 +70,7 @@ async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str
     when = instant(at)
     async with open_database_of(chosen) as db:
         refreshed = await refresh(db, chosen, domain, prefix=prefix, at=when)
-        done, message = await run(db, chosen, Targets([refreshed.domain]), at=when)
+        done, message = await run(db, chosen, app.Targets([refreshed.domain]), at=when)
         return Completed(data=done, message=message)
 
 
@@ -111,12 +100,12 @@ async def add(
         await if_heard(tell_forms(db))
         if not crawl_now:
             return {"domain": domain.authority}
-        done, message = await run(db, chosen, Targets([domain]), at=None)
+        done, message = await run(db, chosen, app.Targets([domain]), at=None)
         return Completed(data={"domain": domain.authority} | done, message=message)
 
 
 async def run(
-    db: Database, used: Settings, targets: Targets, *, at: datetime | None, pages: int | None = None
+    db: Database, used: Settings, targets: app.Targets, *, at: datetime | None, pages: int | None = None
 ) -> tuple[dict[str, object], str]:
     """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact.
 
@@ -125,19 +114,19 @@ async def run(
     clock = Clock.at(at)
     progress: dict[UUID, Progress] = {}
 
-    async def walk_lease(lease: Lease, walk_it: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
-        progress[lease.token] = Progress(pending=await count_due(db, [lease.domain], at=clock.now()) or 0)
+    async def walk_lease(lease: app.Lease, walk_it: Callable[[], Awaitable[app.LeaseResult]]) -> app.LeaseResult:
+        progress[lease.token] = Progress(pending=await app.count_due(db, [lease.domain], at=clock.now()) or 0)
         try:
             return await as_task(lease, walk_it, progress[lease.token])
         finally:
             del progress[lease.token]
 
-    def show(lease: Lease, stats: CrawlStats) -> None:
+    def show(lease: app.Lease, stats: app.CrawlStats) -> None:
         if lease.token in progress:
             progress[lease.token].stats = stats
 
     with told_to_end() as told:
-        request = CrawlRequest(
+        request = app.CrawlRequest(
             role="flow",
             stack=os.environ.get(STACK, ""),
             at=at,
@@ -146,14 +135,14 @@ async def run(
             stop=told,
             count_leases=True,
         )
-        result = await crawl_targets(db, used, targets, request, clock=clock, hooks=ShiftHooks(show, walk_lease))
+        result = await app.crawl(db, used, targets, request, clock=clock, hooks=app.ShiftHooks(show, walk_lease))
     shift = result.shift
     waits = [(domain, wait) for domain, wait in result.waits if wait and wait.reason is not WaitReason.NOT_DUE]
     waiting = [f"{domain.authority} {format_wait(wait, domain, now=result.at)}" for domain, wait in waits]
     said = sentences(shift, waiting)
     for line in said:
         get_run_logger().info("%s", line)
-    if has_effect(shift) or any(wait.pages for _, wait in waits):
+    if app.has_effect(shift) or any(wait.pages for _, wait in waits):
         shown = markdown(shift, waiting, origin=web_ui_origin(used))
         await show_markdown(shown, key="crawl-result", description="What this run did")
     if result.was_stopped:
@@ -164,5 +153,5 @@ async def run(
     if shift.broken:
         raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
     more = [f"{len(waiting) - MAX_NAMED} more domains wait"] if len(waiting) > MAX_NAMED else []
-    done = said[:1] if has_effect(shift) or not waiting else []
+    done = said[:1] if app.has_effect(shift) or not waiting else []
     return shift.stats.as_dict(), "; ".join([*done, *waiting[:MAX_NAMED], *more])

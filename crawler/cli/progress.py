@@ -2,33 +2,25 @@
 
 from uuid import UUID
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich import progress
 
 from crawler.app.crawl import Change, CrawlStats, Lease
 from crawler.cli.output import err
 
 
-class ProgressBar(Progress):
+class ProgressBar(progress.Progress):
     """A bar that is there while the block runs."""
 
     def __init__(self, *, title: str, total: int | None = None) -> None:
         super().__init__(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[found]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(bar_width=None),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[found]}"),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("left"),
+            progress.TimeRemainingColumn(),
             console=err(),
             transient=True,
             disable=not err().is_terminal,

@@ -14,21 +14,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from crawler.app import overview
 from crawler.app.changes import Database, EventKind, newest_changes
 from crawler.app.delivery.feeds import FEED, FeedWanted, linked_path, may_read, read_feed
-from crawler.app.overview import (
-    CARD_INSTANTS,
-    CARD_PAGES,
-    HOWEVER_OLD,
-    Domain,
-    DomainCard,
-    DomainFacts,
-    UncountedCard,
-    examine_domain,
-    list_summaries,
-    summarize_domain,
-    uncounted_card,
-)
 from crawler.app.pages import VersionsQuery
 from crawler.app.pieces import find_pieces
 from crawler.app.registration import domain_named
@@ -42,22 +30,10 @@ from crawler.format.kinds import NEWS, format_kind
 from crawler.server.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
 from crawler.server.api import API_PATH, ApiOnDemand
 from crawler.server.remembered import Remembered
-from crawler.server.ui import actions
+from crawler.server.ui import actions, render
 from crawler.server.ui.actions import Action
 from crawler.server.ui.facts import ChangesAsked, change_facts, url_facts
 from crawler.server.ui.links import SERVED
-from crawler.server.ui.render import (
-    Notice,
-    Viewer,
-    changes_page,
-    domain_page,
-    home_page,
-    pieces_page,
-    problem_page,
-    try_page,
-    uncounted_page,
-    url_page,
-)
 from crawler.server.ui.shown import style
 from crawler.settings import settings
 
@@ -87,47 +63,55 @@ class PageServer:
     home_folder: (
         Path  # of the API's tokens, and of the addresses of feeds; read at each request, so that both count at once
     )
-    _notices: dict[str, Notice] = field(default_factory=dict)
-    _cards: Remembered[DomainCard | None] = field(default_factory=Remembered)
-    _facts: Remembered[DomainFacts | None] = field(default_factory=Remembered)
+    _notices: dict[str, render.Notice] = field(default_factory=dict)
+    _cards: Remembered[overview.DomainCard | None] = field(default_factory=Remembered)
+    _facts: Remembered[overview.DomainFacts | None] = field(default_factory=Remembered)
 
-    async def card(self, domain: Domain) -> DomainCard | UncountedCard | None:
+    async def card(self, domain: overview.Domain) -> overview.DomainCard | overview.UncountedCard | None:
         """A domain in short, as it was a moment ago at most; None if it was removed meanwhile.
 
         Nobody waits while a large domain is counted: its figures are as they were counted before.
         """
         if not await self.counter.has_figures(domain):
-            return await uncounted_card(self.db, domain)
+            return await overview.uncounted_card(self.db, domain)
         return await self._cards.get(
             domain.id,
-            lambda: summarize_domain(
-                self.db, domain, at=self.now(), sample=CARD_PAGES, instants=CARD_INSTANTS, kept_for=HOWEVER_OLD
+            lambda: overview.summarize_domain(
+                self.db,
+                domain,
+                at=self.now(),
+                sample=overview.CARD_PAGES,
+                instants=overview.CARD_INSTANTS,
+                kept_for=overview.HOWEVER_OLD,
             ),
         )
 
-    async def facts(self, domain: Domain) -> DomainFacts | UncountedCard | None:
+    async def facts(self, domain: overview.Domain) -> overview.DomainFacts | overview.UncountedCard | None:
         """All about a domain, likewise."""
+        kept_for = overview.HOWEVER_OLD
 
-        async def found() -> DomainFacts | None:
-            card = await summarize_domain(self.db, domain, at=self.now(), kept_for=HOWEVER_OLD)
+        async def found() -> overview.DomainFacts | None:
+            card = await overview.summarize_domain(self.db, domain, at=self.now(), kept_for=kept_for)
             if card is None:
                 return None
-            return await examine_domain(self.db, settings(), card, kept_for=HOWEVER_OLD, most_planned=MOST_PLANNED)
+            return await overview.examine_domain(
+                self.db, settings(), card, kept_for=kept_for, most_planned=MOST_PLANNED
+            )
 
         if not await self.counter.has_figures(domain):
-            return await uncounted_card(self.db, domain)
+            return await overview.uncounted_card(self.db, domain)
         return await self._facts.get(domain.id, found)
 
-    def reader(self, request: Request) -> Viewer:
+    def reader(self, request: Request) -> render.Viewer:
         """Who looks: what their forms carry, and what came of the form that they sent last."""
         session = request.scope["session"]
-        return Viewer(word=self.doorkeeper.form_word(session), notice=self._notices.pop(session, None))
+        return render.Viewer(word=self.doorkeeper.form_word(session), notice=self._notices.pop(session, None))
 
     async def home(self, request: Request) -> Response:
         at = self.now()
-        facts = await list_summaries(self.db, self.card, at=at, after=request.query_params.get("after", ""))
+        facts = await overview.list_summaries(self.db, self.card, at=at, after=request.query_params.get("after", ""))
         items = await newest_changes(self.db, at=at, most=NEWEST)
-        return _html(home_page(facts, items, reader=self.reader(request)))
+        return _html(render.home_page(facts, items, reader=self.reader(request)))
 
     async def domain(self, request: Request) -> Response:
         at = self.now()
@@ -135,11 +119,11 @@ class PageServer:
         facts = await self.facts(found)
         if facts is None:
             raise BadInput(f"{found.authority} is not registered any more")
-        if isinstance(facts, UncountedCard):
+        if isinstance(facts, overview.UncountedCard):
             items = await newest_changes(self.db, at=at, most=NEWEST, only=found)
-            return _html(uncounted_page(facts, items, reader=self.reader(request), now=at))
+            return _html(render.uncounted_page(facts, items, reader=self.reader(request), now=at))
         items = await newest_changes(self.db, at=at, most=NEWEST_OF_DOMAIN, only=found)
-        return _html(domain_page(facts, items, reader=self.reader(request), now=at))
+        return _html(render.domain_page(facts, items, reader=self.reader(request), now=at))
 
     async def changes(self, request: Request) -> Response:
         given = request.query_params
@@ -153,7 +137,7 @@ class PageServer:
         facts = await change_facts(self.db, asked, at=self.now())
         wanted = FeedWanted(domain=asked.domain, kinds=",".join(sorted(map(format_kind, kinds))))
         feed = await asyncio.to_thread(linked_path, self.home_folder, wanted)
-        return _html(changes_page(facts, reader=self.reader(request), feed=feed))
+        return _html(render.changes_page(facts, reader=self.reader(request), feed=feed))
 
     async def feed(self, request: Request) -> Response:
         given = request.query_params
@@ -179,7 +163,7 @@ class PageServer:
         url = actions.parse_url(given.get("url", ""))
         domain = await domain_named(self.db, url)
         facts = await url_facts(self.db, domain, url, asked, readers=self.readers, at=self.now())
-        return _html(url_page(facts, reader=self.reader(request), is_beside=given.get("view", "") == "sides"))
+        return _html(render.url_page(facts, reader=self.reader(request), is_beside=given.get("view", "") == "sides"))
 
     async def pieces(self, request: Request) -> Response:
         url = actions.parse_url(request.query_params.get("url", ""))
@@ -188,12 +172,12 @@ class PageServer:
         facts = await find_pieces(self.db, domain, url, asked, readers=self.readers)
         if facts is None:
             raise BadInput(f"no text of {url} is kept yet: crawl it first")
-        return _html(pieces_page(facts, reader=self.reader(request)))
+        return _html(render.pieces_page(facts, reader=self.reader(request)))
 
     async def enter(self, request: Request) -> Response:
         session = self.doorkeeper.admit(request.query_params.get("code", ""), at=self.now())
         if session is None and not request.scope["session"]:
-            return _html(problem_page("This address has been used, or is too old", ADMISSION), 403)
+            return _html(render.problem_page("This address has been used, or is too old", ADMISSION), 403)
         answer = _see_other("/")
         if session is not None:
             age = int(SESSION_LASTS.total_seconds())
@@ -207,7 +191,7 @@ class PageServer:
         domain = await domain_named(self.db, url)
         how = TryWay(again=bool(form.get("again")))
         seen = await try_url_of(self.db, settings(), domain, url, how=how, clock=Clock.at(self.now()))
-        return _html(try_page(seen, domain, reader=self.reader(request)))
+        return _html(render.try_page(seen, domain, reader=self.reader(request)))
 
     def form(self, act: Action) -> Page:
         """Return the answer to a form that changes something: it leads to the page that shows what came of it."""
@@ -217,11 +201,11 @@ class PageServer:
             try:
                 outcome = await act(self.db, form, self.now())
             except CrawlerError as error:
-                self._tell(request, Notice(str(error), is_well=False))
+                self._tell(request, render.Notice(str(error), is_well=False))
                 return _see_other(actions.page_before(form))
             self._cards.forget(outcome.domain.id)  # its user has changed it
             self._facts.forget(outcome.domain.id)
-            self._tell(request, Notice(outcome.said, is_well=outcome.is_well, href=outcome.seen_at))
+            self._tell(request, render.Notice(outcome.said, is_well=outcome.is_well, href=outcome.seen_at))
             return _see_other(outcome.onward or SERVED.domain(outcome.domain.authority))
 
         return answer
@@ -238,7 +222,7 @@ class PageServer:
             raise HTTPException(403)
         return form
 
-    def _tell(self, request: Request, notice: Notice) -> None:
+    def _tell(self, request: Request, notice: render.Notice) -> None:
         """Say on the next page of a session what came of its form."""
         if len(self._notices) >= MOST_NOTICES:
             self._notices.clear()
@@ -249,7 +233,7 @@ class PageServer:
 
         async def answer(request: Request, error: Exception) -> Response:
             told = str(error) if said is None else said
-            return _html(problem_page(title, told, reader=self.reader(request)), status)
+            return _html(render.problem_page(title, told, reader=self.reader(request)), status)
 
         return answer
 
@@ -310,8 +294,8 @@ async def _style(_request: Request) -> Response:
 
 
 async def _stranger(scope: Any, receive: Any, send: Any) -> None:
-    await _html(problem_page("You have not entered yet", ADMISSION), 401)(scope, receive, send)
+    await _html(render.problem_page("You have not entered yet", ADMISSION), 401)(scope, receive, send)
 
 
 async def _foreign_form(_request: Request, _error: Exception) -> Response:
-    return _html(problem_page("This form is not of your session", "Open the page anew, and send it again."), 403)
+    return _html(render.problem_page("This form is not of your session", "Open the page anew, and send it again."), 403)

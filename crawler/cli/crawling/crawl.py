@@ -60,9 +60,10 @@ def crawl(
 
         preview.preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
         return DONE
+    from crawler.app.crawl import CrawlRequest
     from crawler.cli.crawling import crawl_output
 
-    request = crawl_output.CrawlRequest(
+    request = CrawlRequest(
         role="crawl",
         at=at,
         max_pages=pages,

@@ -5,20 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.crawl import (
-    BAD_PATTERN,
-    Change,
-    CrawlRequest,
-    CrawlResult,
-    CrawlStats,
-    Domain,
-    Fetched,
-    ShiftHooks,
-    Targets,
-    count_due,
-    find_targets,
-)
-from crawler.app.crawl import crawl as crawl_targets
+from crawler.app import crawl as app
 from crawler.app.database import Database
 from crawler.app.settings import SettingsPatch
 from crawler.cli.delivery.notify_output import remark_failures
@@ -38,23 +25,23 @@ NO_BROWSER = "no browser was found; `apt-get install chromium-headless-shell` br
 
 
 def crawl(
-    names: Sequence[str], request: CrawlRequest, *, patch: SettingsPatch, due: bool, offline: bool, as_json: bool
+    names: Sequence[str], request: app.CrawlRequest, *, patch: SettingsPatch, due: bool, offline: bool, as_json: bool
 ) -> int:
     """Crawl what is named. request: without the event that stops it.  due: only what is due."""
     used, at = settings(), request.at
 
-    async def work(db: Database, interrupts: Interrupts) -> tuple[CrawlResult, Interrupts]:
+    async def work(db: Database, interrupts: Interrupts) -> tuple[app.CrawlResult, Interrupts]:
         clock = Clock.at(at)
 
-        async def register(name: str) -> tuple[Domain, Fetched | None]:
+        async def register(name: str) -> tuple[app.Domain, app.Fetched | None]:
             return await ask_and_register(db, name, patch, offline=offline, at=clock.now())
 
-        targets = await find_targets(db, names, at=at, register=register, only_due=due)
+        targets = await app.find_targets(db, names, at=at, register=register, only_due=due)
         _remark_before(targets, patch, at=at)
-        pending = (await count_due(db, targets.domains, at=clock.now()) if err().is_terminal else 0) or 0
+        pending = (await app.count_due(db, targets.domains, at=clock.now()) if err().is_terminal else 0) or 0
         with CrawlProgress(pending=pending, most=request.max_pages) as progress:
-            hooks, stoppable = ShiftHooks(progress=progress.count), replace(request, stop=interrupts.stop)
-            result = await crawl_targets(db, used, targets, stoppable, clock=clock, hooks=hooks)
+            hooks, stoppable = app.ShiftHooks(progress=progress.count), replace(request, stop=interrupts.stop)
+            result = await app.crawl(db, used, targets, stoppable, clock=clock, hooks=hooks)
         return result, interrupts
 
     # Every lease needs a connection for its records and one for its renewals.
@@ -67,7 +54,7 @@ def crawl(
     return DONE if result.is_well else PROBLEM
 
 
-def _remark_before(targets: Targets, patch: SettingsPatch, *, at: datetime | None) -> None:
+def _remark_before(targets: app.Targets, patch: SettingsPatch, *, at: datetime | None) -> None:
     for domain in targets.known:
         if patch.differs_from(domain.settings):
             remark(f"{domain.authority} is registered: its settings stay (recrawl domains set {domain.authority})")
@@ -76,7 +63,7 @@ def _remark_before(targets: Targets, patch: SettingsPatch, *, at: datetime | Non
         remark(f"recrawl: what is read now counts as read at {then}; until then, go on with --at")
 
 
-def _remark_notified(result: CrawlResult) -> None:
+def _remark_notified(result: app.CrawlResult) -> None:
     done = result.delivered
     if done.messages:
         remark(f"Told: {format_count(done.changes, 'change')} in {format_count(done.messages, 'message')}")
@@ -85,7 +72,7 @@ def _remark_notified(result: CrawlResult) -> None:
         remark(f"recrawl: {result.notify_error}; recrawl notify run tells what was found")
 
 
-def _print_result(result: CrawlResult, *, as_json: bool) -> None:
+def _print_result(result: app.CrawlResult, *, as_json: bool) -> None:
     """The answer on stdout; what went wrong beside it on stderr, whatever the form of the answer."""
     _complain(result)
     if as_json:
@@ -103,9 +90,9 @@ def _print_result(result: CrawlResult, *, as_json: bool) -> None:
             {
                 "domain": domain,
                 "looked at": str(stats.looks),
-                "changed": str(stats.changes[Change.CHANGED]),
-                "first seen": str(stats.changes[Change.FIRST]),
-                "gone": str(stats.changes[Change.GONE]),
+                "changed": str(stats.changes[app.Change.CHANGED]),
+                "first seen": str(stats.changes[app.Change.FIRST]),
+                "gone": str(stats.changes[app.Change.GONE]),
                 "failed": str(stats.failed),
                 "received": format_bytes(stats.received_bytes),
             }
@@ -117,17 +104,17 @@ def _print_result(result: CrawlResult, *, as_json: bool) -> None:
     _say_idle(result)
     if result.next_due_at is not None and result.next_due_at > result.at:
         say(f"\nNext due: {format_when(result.next_due_at, now=result.at)}")
-    if result.stats.changes[Change.CHANGED]:
+    if result.stats.changes[app.Change.CHANGED]:
         remark("Next: recrawl changes shows what changed in them, word by word")
 
 
-def _say_idle(result: CrawlResult) -> None:
+def _say_idle(result: app.CrawlResult) -> None:
     for domain, reason in result.idle.items():
         if domain not in result.problems:
             say(f"{domain} {reason}")
 
 
-def _named_pages(stats: CrawlStats) -> list[str]:
+def _named_pages(stats: app.CrawlStats) -> list[str]:
     """The pages that people want to hear of, under what was found of them; first looks are only counted."""
     lines = []
     for change, heading in HEADINGS.items():
@@ -147,25 +134,25 @@ def _named_pages(stats: CrawlStats) -> list[str]:
     return lines
 
 
-def _facts(stats: CrawlStats) -> list[tuple[str, str]]:
+def _facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
     """What a crawl did, line by line."""
     changes = stats.changes
-    unchanged = changes[Change.SAME] + changes[Change.COSMETIC]
+    unchanged = changes[app.Change.SAME] + changes[app.Change.COSMETIC]
     not_modified = f" (not modified: {stats.not_modified})" if stats.not_modified else ""
-    cosmetic = f" (cosmetic: {changes[Change.COSMETIC]})" if changes[Change.COSMETIC] else ""
+    cosmetic = f" (cosmetic: {changes[app.Change.COSMETIC]})" if changes[app.Change.COSMETIC] else ""
     reasons = _shown_reasons(stats.reasons)
     outages = stats.outages.total()
     seconds = stats.elapsed.total_seconds()
     pace = f" ({stats.looks / seconds:.1f} pages a second)" if seconds >= 1 and stats.looks else ""
     return [
         ("Looked at", format_count(stats.looks, "page")),
-        ("First seen", _explained(changes[Change.FIRST], "fetched for the first time")),
+        ("First seen", _explained(changes[app.Change.FIRST], "fetched for the first time")),
         ("Same", f"{unchanged}{not_modified}{cosmetic}"),
-        ("Changed", str(changes[Change.CHANGED])),
-        ("Gone", str(changes[Change.GONE])),
+        ("Changed", str(changes[app.Change.CHANGED])),
+        ("Gone", str(changes[app.Change.GONE])),
         ("Dead links", _explained(stats.dead_links, "nothing is there, and never was") if stats.dead_links else ""),
-        ("Moved", str(changes[Change.MOVED] or "")),
-        ("Back", str(changes[Change.BACK] or "")),
+        ("Moved", str(changes[app.Change.MOVED] or "")),
+        ("Back", str(changes[app.Change.BACK] or "")),
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
         ("Left alone", f"{format_count(outages, 'domain')} ({_shown_reasons(stats.outages)})" if outages else ""),
         (
@@ -192,11 +179,11 @@ def _shown_reasons(reasons: Counter[str]) -> str:
     )
 
 
-def _complain(result: CrawlResult) -> None:
+def _complain(result: app.CrawlResult) -> None:
     for domain, hold in result.shift.holds.items():
         until = format_when(hold.until, now=result.at)
         why = format_reason(hold.reason)
-        if hold.reason == BAD_PATTERN:
+        if hold.reason == app.BAD_PATTERN:
             why = f"a pattern of its settings is not used any more: recrawl domains show {domain} says which, and why"
         remark(f"recrawl: {domain} is suspended until {until}: {why}")
     for url, why in result.refused.items():
@@ -212,7 +199,7 @@ def _complain(result: CrawlResult) -> None:
         remark(f"recrawl: {domain} {result.idle[domain]}")
 
 
-def _document(result: CrawlResult) -> dict[str, object]:
+def _document(result: app.CrawlResult) -> dict[str, object]:
     shift, named = result.shift, result.domains or ()
     return {
         "at": result.at,

@@ -11,13 +11,12 @@ import typer
 from crawler.cli.cursors import told_if_useless
 from crawler.cli.options import Json
 from crawler.cli.output import out, print_json, remark
-from crawler.cli.session import with_database
+from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
 
 if TYPE_CHECKING:
     from crawler.app.delivery.exports import Database, Exported, ExportRequest
-    from crawler.cli.session import Interrupts
 
 
 def export(
@@ -64,7 +63,7 @@ def export(
     if as_json and to is None:
         raise BadInput("--json tells what was written, so that --to has to say where")
 
-    async def work(db: "Database", _: "Interrupts") -> "Exported":
+    async def work(db: "Database", _: Interrupts) -> "Exported":
         with PagesWritten() as progress:
             return await export_pages(
                 db, request, open_stream=lambda: sys.stdout.buffer, at=datetime.now(UTC), on_progress=progress

@@ -8,14 +8,13 @@ import typer
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import At, Json, Kinds
 from crawler.cli.output import print_found, print_json, print_json_line, print_outcome, remark, say
-from crawler.cli.session import settings, with_database
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.errors import BadInput
 from crawler.format.deliveries import format_delivered
 from crawler.format.values import format_count, format_instant, format_when
 
 if TYPE_CHECKING:
     from crawler.app.delivery.notifications import Database, Delivered, Postponed
-    from crawler.cli.session import Interrupts
 
 CONNECTIONS = 6  # to tell several targets at once
 
@@ -264,7 +263,7 @@ def run(
         return _follow(number, as_json=as_json)
     clock = Clock.at(at)
 
-    async def work(db: "Database", interrupts: "Interrupts") -> "tuple[Delivered, list[Postponed]]":
+    async def work(db: "Database", interrupts: Interrupts) -> "tuple[Delivered, list[Postponed]]":
         done = await deliver_due(db, settings(), clock=clock, number=number, stop=interrupts.stop)
         return done, await list_postponed(db, done, number=number, at=clock.now())
 
@@ -299,7 +298,7 @@ def _follow(number: int | None, *, as_json: bool) -> int:
                 say(format_delivered(done.changes, done.messages))
             remark_failures(done)
 
-    async def work(db: "Database", interrupts: "Interrupts") -> int:
+    async def work(db: "Database", interrupts: Interrupts) -> int:
         await follow_deliveries(
             db,
             settings(),

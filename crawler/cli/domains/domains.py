@@ -11,14 +11,13 @@ from crawler.app.settings import SettingsPatch
 from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline
 from crawler.cli.output import pick, print_found, print_json, print_outcome, say, show_facts
 from crawler.cli.running.prune import shown_storage
-from crawler.cli.session import settings, with_database
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.cli.settings_options import NOTHING, with_settings
 from crawler.errors import BadInput
 from crawler.format.values import format_bytes, format_instant
 
 if TYPE_CHECKING:
     from crawler.app.domains import Database, Domain, SizeEstimate
-    from crawler.cli.session import Interrupts
 
 PAGE_COUNTS = ("new", "known", "gone", "dead_links", "moved", "refused", "withheld")  # of Listed
 NUMBERS = ("importance", "never fetched", "looked at", "gone", "dead links")
@@ -163,7 +162,7 @@ def change(
     if not patch.values and not unset:
         raise BadInput("nothing to change: name a setting (recrawl domains set --help)")
 
-    async def work(db: "Database", _: "Interrupts") -> "tuple[Domain, Domain, SizeEstimate | None]":
+    async def work(db: "Database", _: Interrupts) -> "tuple[Domain, Domain, SizeEstimate | None]":
         before = await domain_named(db, domain)
         await require_not_before_last_visit(db, [before] if at is not None else [], at)
         after = await change_settings(db, settings(), before, patch, unset=unset or (), at=at or datetime.now(UTC))

@@ -9,13 +9,12 @@ import typer
 from crawler.cli import values
 from crawler.cli.options import MOST, At, DomainName, Json
 from crawler.cli.output import print_found, print_outcome
-from crawler.cli.session import with_database
+from crawler.cli.session import Interrupts, with_database
 from crawler.format.values import format_span
 
 if TYPE_CHECKING:
     from crawler.app.database import Database
     from crawler.app.rules import Domain, PageRule, RenderMode
-    from crawler.cli.session import Interrupts
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -156,7 +155,7 @@ def _change(
 ) -> None:
     from crawler.app.registration import domain_named, require_not_before_last_visit
 
-    async def work(db: "Database", _: "Interrupts") -> "tuple[Domain, dict[str, int]]":
+    async def work(db: "Database", _: Interrupts) -> "tuple[Domain, dict[str, int]]":
         domain = await domain_named(db, name)
         await require_not_before_last_visit(db, [domain] if at is not None else [], at)
         await change(db, domain, at or datetime.now(UTC))

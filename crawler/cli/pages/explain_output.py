@@ -2,19 +2,7 @@
 
 from datetime import datetime
 
-from crawler.app.explain import (
-    ComparedContent,
-    Database,
-    Explanation,
-    Order,
-    PageDetails,
-    PageFacts,
-    State,
-    UnknownUrl,
-    UrlExplanation,
-    explain_details,
-    explain_url,
-)
+from crawler.app import explain as app
 from crawler.app.rules import describe_rule
 from crawler.app.running.maintenance import check_plugins
 from crawler.cli.exits import DONE, PROBLEM
@@ -48,16 +36,17 @@ PLAIN = frozenset(
 def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
     check_plugins(settings())
 
-    async def work(db: Database, _: Interrupts) -> tuple[UrlExplanation | UnknownUrl, PageDetails | None]:
-        explanation = await explain_url(db, settings(), text, at=at)
-        if isinstance(explanation, UnknownUrl):
-            return explanation, None
-        return explanation, await explain_details(db, settings(), explanation)
+    async def work(db: app.Database, _: Interrupts) -> tuple[app.UrlExplanation, app.PageDetails] | app.UnknownUrl:
+        explanation = await app.explain_url(db, settings(), text, at=at)
+        if isinstance(explanation, app.UnknownUrl):
+            return explanation
+        return explanation, await app.explain_details(db, settings(), explanation)
 
-    explanation, details = with_database(work)
-    if isinstance(explanation, UnknownUrl) or details is None:
-        _print_untracked(explanation, as_json=as_json)
+    found = with_database(work)
+    if isinstance(found, app.UnknownUrl):
+        _print_untracked(found, as_json=as_json)
         return PROBLEM
+    explanation, details = found
     page = explanation.known.page
     if page is None:
         _print_untracked(explanation, as_json=as_json)
@@ -68,14 +57,14 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
     return DONE
 
 
-def _format_content(content: ComparedContent) -> str:
+def _format_content(content: app.ComparedContent) -> str:
     return (
         f"{format_count(content.blocks, 'block')}, but {content.masked} that are masked,"
         f" and {format_count(content.words, 'word')} in the others: recrawl try shows which"
     )
 
 
-def _format_edits(content: ComparedContent) -> str:
+def _format_edits(content: app.ComparedContent) -> str:
     """Return the words that its last change changed."""
     if content.last_change is None:
         return ""
@@ -85,7 +74,7 @@ def _format_edits(content: ComparedContent) -> str:
     return "\n".join(map(format_edit, blocks[:MAX_EDITS])) + ending
 
 
-def _format_asking(page: PageFacts, known: Explanation) -> str:
+def _format_asking(page: app.PageFacts, known: app.Explanation) -> str:
     return format_conditional_request(
         page.held,
         known.trust,
@@ -96,7 +85,7 @@ def _format_asking(page: PageFacts, known: Explanation) -> str:
     )
 
 
-def _format_activity(page: PageFacts) -> str:
+def _format_activity(page: app.PageFacts) -> str:
     """By how much the pages of its site have aged together since the last good look; nothing where as the calendar."""
     if abs(page.activity_ahead) < SHOWN_DAYS:
         return ""
@@ -106,10 +95,10 @@ def _format_activity(page: PageFacts) -> str:
     )
 
 
-def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -> list[tuple[str, str]]:
+def _facts(explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> list[tuple[str, str]]:
     known, ordering = explanation.known, explanation.domain.settings.ordering
-    refused = explanation.refused if page.state is not State.REFUSED else ""
-    never_read = page.state is State.KNOWN and page.version == 0 and page.failures
+    refused = explanation.refused if page.state is not app.State.REFUSED else ""
+    never_read = page.state is app.State.KNOWN and page.version == 0 and page.failures
     state = "failing, never read" if never_read else page.state.value
     reason = format_reason(page.reason) if page.reason else f"status {page.status}" if page.status else ""
     return [
@@ -132,7 +121,7 @@ def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -
         ("Changes", format_amount_factor(page, known.terms)),
         ("Cash", _format_cash(page)),
         ("Favoured", f"paid {ordering.favour_by:g} times by the reserve" if page.favoured else ""),
-        ("Rank", f"{page.rank} in the order {ordering.order}" if page.state is State.NEW else ""),
+        ("Rank", f"{page.rank} in the order {ordering.order}" if page.state is app.State.NEW else ""),
         ("Depth", f"{format_count(page.depth, 'link')} from the nearest seed"),
         ("First seen", format_instant(page.first_seen_at)),
         ("Last look", format_instant(page.last_look_at) + (f" ({reason})" if reason else "")),
@@ -149,7 +138,7 @@ def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -
     ]
 
 
-def _show(explanation: UrlExplanation, page: PageFacts, details: PageDetails, *, why: bool) -> None:
+def _show(explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails, *, why: bool) -> None:
     """Print the facts; why: with rates, prices and cash, and which pages link to it and pay it."""
     show_facts(fact for fact in _facts(explanation, page, details) if why or fact[0] in PLAIN)
     if why:
@@ -162,7 +151,7 @@ def _show(explanation: UrlExplanation, page: PageFacts, details: PageDetails, *,
         remark(f"Next: {version}recrawl explain {page.url} --why for how often it changes, what a look is worth, links")
 
 
-def _show_looks(known: Explanation, *, why: bool) -> None:
+def _show_looks(known: app.Explanation, *, why: bool) -> None:
     rows = []
     for look in known.visits:
         figures = {
@@ -181,19 +170,19 @@ def _show_looks(known: Explanation, *, why: bool) -> None:
     show_rows(rows, right=["amount", "requests", "bytes", "expected"])
 
 
-def _format_links(known: Explanation) -> str:
+def _format_links(known: app.Explanation) -> str:
     if known.is_orphan:
         return "no page links to it any more, as far as they were read: it is kept"
     return f"{format_count(known.links, 'page')} {'links' if known.links == 1 else 'link'} to it"
 
 
-def _format_value(explanation: UrlExplanation) -> str:
+def _format_value(explanation: app.UrlExplanation) -> str:
     if explanation.value is None or explanation.known.terms is None:
         return ""
     return f"{explanation.value:.3g} importance x days now, against a price of {explanation.known.terms.price:.3g}"
 
 
-def _format_freshness(explanation: UrlExplanation, page: PageFacts) -> str:
+def _format_freshness(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
     if explanation.fresh is None or page.last_good_at is None:
         return ""
     if page.failures and page.status in NOT_FOUND:
@@ -202,12 +191,12 @@ def _format_freshness(explanation: UrlExplanation, page: PageFacts) -> str:
     return f"{format_share(explanation.fresh)} likely to be as it was at {format_instant(page.last_good_at)}"
 
 
-def _format_importance(explanation: UrlExplanation, page: PageFacts) -> str:
+def _format_importance(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
     if page.importance is None or page.popularity is None:
         return ""
     parts = ""
     ordering = explanation.domain.settings.ordering
-    if ordering.order is Order.MIXED:
+    if ordering.order is app.Order.MIXED:
         parts = f": {1 - ordering.url_share:.0%} links ({page.popularity:.3g})"
         parts += f" and {ordering.url_share:.0%} URL ({page.url_score:.3g})"
     weight, score = explanation.rules.terms(page.url).weight, explanation.rules.score(page.url)
@@ -217,7 +206,7 @@ def _format_importance(explanation: UrlExplanation, page: PageFacts) -> str:
     return f"{page.importance:.3g} times the domain's mean page{parts}{weighed}"
 
 
-def _format_cash(page: PageFacts) -> str:
+def _format_cash(page: app.PageFacts) -> str:
     if page.cash is None or page.history is None or page.clock is None:
         return "none: it takes no part in the economy"
     cash = f"{page.cash:,} coins of {page.circulating:,}, which are waiting to be passed on"
@@ -226,7 +215,7 @@ def _format_cash(page: PageFacts) -> str:
     )
 
 
-def _show_linkers(known: Explanation, *, is_paid: bool) -> None:
+def _show_linkers(known: app.Explanation, *, is_paid: bool) -> None:
     if not known.linkers:
         return
     say("")
@@ -242,9 +231,9 @@ def _show_linkers(known: Explanation, *, is_paid: bool) -> None:
     show_rows(rows, right=["its importance", "its links", "pays"])
 
 
-def _print_untracked(explanation: UrlExplanation | UnknownUrl, *, as_json: bool) -> None:
-    known = None if isinstance(explanation, UnknownUrl) else explanation.known
-    reason = explanation.reason if isinstance(explanation, UnknownUrl) else explanation.untracked
+def _print_untracked(explanation: app.UrlExplanation | app.UnknownUrl, *, as_json: bool) -> None:
+    known = None if isinstance(explanation, app.UnknownUrl) else explanation.known
+    reason = explanation.reason if isinstance(explanation, app.UnknownUrl) else explanation.untracked
     if as_json:
         links, linkers = (known.links, known.linkers) if known is not None else (0, ())
         print_json({"url": explanation.url, "tracked": False, "reason": reason, "links": links, "linkers": linkers})
@@ -254,7 +243,7 @@ def _print_untracked(explanation: UrlExplanation | UnknownUrl, *, as_json: bool)
         _show_linkers(known, is_paid=False)
 
 
-def _document(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -> dict[str, object]:
+def _document(explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> dict[str, object]:
     domain, known = explanation.domain, explanation.known
     rates = {"rate_per_day": page.belief.rate_per_day, "rate_per_day_90": explanation.rate_interval}
     return {

@@ -6,17 +6,6 @@ from typing import TYPE_CHECKING
 
 from crawler.app import try_page as app
 from crawler.app.running.maintenance import check_plugins
-from crawler.app.try_page import (
-    Change,
-    Difference,
-    ExplainedBlock,
-    Fetched,
-    RenderChoice,
-    TryResult,
-    TryWay,
-    Unreached,
-    Why,
-)
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, pick, print_json, printable, say, show, show_facts
 from crawler.cli.session import settings, with_database
@@ -30,7 +19,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 400  # characters of a piece
 
 
-def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
+def try_url(text: str, *, how: app.TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
     """screenshot: where the picture goes."""
     check_plugins(settings())
     seen = with_database(lambda db, _: app.try_url(db, settings(), text, how=how, at=at))
@@ -43,7 +32,7 @@ def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | N
     return DONE if seen.parsed is not None else PROBLEM
 
 
-def _save(file: Path, seen: TryResult) -> None:
+def _save(file: Path, seen: app.TryResult) -> None:
     """Write the picture of the page; it must not be lost for want of a folder."""
     picture = seen.read.screenshot if seen.read is not None else None
     if picture is None:
@@ -54,7 +43,7 @@ def _save(file: Path, seen: TryResult) -> None:
         raise BadInput(f"the picture cannot be written to {file}: {error.strerror}") from error
 
 
-def _show(seen: TryResult) -> None:
+def _show(seen: app.TryResult) -> None:
     blocks = app.list_blocks(seen)
     found = app.list_differences(seen)
     # Some refusals are words of a program, others sentences.
@@ -84,11 +73,11 @@ def _show(seen: TryResult) -> None:
         out().print(_shown_piece(piece), soft_wrap=True)
 
 
-def _news(why: Why) -> str:
+def _news(why: app.Why) -> str:
     return f"no: {NO_NEWS_WORDS[why]}" if why else "yes"
 
 
-def _sides(each: Difference) -> tuple[str, str | None, str | None]:
+def _sides(each: app.Difference) -> tuple[str, str | None, str | None]:
     """Return what a difference is in, what that said, and what it says; None where there was or is nothing."""
     for before, after in each.replaced:
         return before.kind.value, before.text, after.text
@@ -96,7 +85,7 @@ def _sides(each: Difference) -> tuple[str, str | None, str | None]:
     return place.kind.value, place.text if each.removed else None, place.text if each.added else None
 
 
-def _row(each: Difference) -> tuple[str, str, str]:
+def _row(each: app.Difference) -> tuple[str, str, str]:
     part, was, now = _sides(each)
     return part, _cut(was or ""), _cut(now or "")
 
@@ -105,23 +94,23 @@ def _cut(text: str) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
-def _shown_answer(seen: TryResult) -> str:
+def _shown_answer(seen: app.TryResult) -> str:
     match seen.answer:
-        case Fetched(status=status, received_bytes=received):
+        case app.Fetched(status=status, received_bytes=received):
             return f"{status}, {format_bytes(received)}" + (f"; {seen.refusal}" if seen.refusal else "")
-        case Unreached(reason=reason, detail=detail):
+        case app.Unreached(reason=reason, detail=detail):
             return f"none ({reason.value}: {detail})"
         case _:
             return ""
 
 
-def _shown_scripts(seen: TryResult) -> str:
+def _shown_scripts(seen: app.TryResult) -> str:
     """What the page says without its scripts, and what a browser adds."""
     read = seen.read
     if read is None or not read.rendering.word:
         return ""
     said = RENDERING_WORDS[read.rendering.word]
-    if read.choice is RenderChoice.NO_BROWSER:
+    if read.choice is app.RenderChoice.NO_BROWSER:
         return f"{said}. {seen.no_browser}"
     if read.gain is None:
         return said
@@ -132,7 +121,7 @@ def _shown_scripts(seen: TryResult) -> str:
     return f"{said}: {without} without scripts, they add {added}; kept {kept}"
 
 
-def _shown_version(seen: TryResult) -> str:
+def _shown_version(seen: app.TryResult) -> str:
     if seen.answer is None:
         return ""
     if seen.target.version is None:
@@ -141,25 +130,25 @@ def _shown_version(seen: TryResult) -> str:
     return f"version {seen.target.version.number}{at}"
 
 
-def _shown_verdict(seen: TryResult) -> str:
+def _shown_verdict(seen: app.TryResult) -> str:
     visit = seen.visit
     if visit is None:
         return ""
     reason = f" ({visit.reason.replace('_', ' ')})" if visit.reason else ""
-    if visit.change is Change.FIRST:
+    if visit.change is app.Change.FIRST:
         return f"a first version{reason}"
     parts = ", ".join(sorted(visit.verdict.significant.kinds))
     rung = visit.verdict.rung.value.replace("_", " ")
     return f"{visit.change.value}, by {rung}{reason}{f': {parts}' if parts else ''}"
 
 
-def _shown_count(blocks: list[ExplainedBlock]) -> str:
+def _shown_count(blocks: list[app.ExplainedBlock]) -> str:
     whole = sum(piece.is_whole for piece in blocks)
     words = sum(len(piece.masked) for piece in blocks if not piece.is_whole)
     return f"{len(blocks)}, of which {whole} are masked, and {format_count(words, 'word')} in the others"
 
 
-def _shown_piece(piece: ExplainedBlock) -> "Text":
+def _shown_piece(piece: app.ExplainedBlock) -> "Text":
     """A line: what is masked stands in brackets, and is dim where there are colours."""
     from rich.text import Text
 
@@ -176,20 +165,20 @@ def _shown_piece(piece: ExplainedBlock) -> "Text":
     return line.append(_shown_why(piece), "yellow")
 
 
-def _shown_why(piece: ExplainedBlock) -> str:
-    if piece.why is Why.RULE:
+def _shown_why(piece: app.ExplainedBlock) -> str:
+    if piece.why is app.Why.RULE:
         return f"  <- {NO_NEWS_WORDS[piece.why]}" + (f": {piece.rule}" if piece.rule else "")
     said = [NO_NEWS_WORDS[piece.why], f"a rule of yours leaves some of it out: {piece.rule}" if piece.rule else ""]
     return "".join(f"  <- {each}" for each in said if each)
 
 
-def _document(seen: TryResult) -> dict[str, object]:
+def _document(seen: app.TryResult) -> dict[str, object]:
     version, visit = seen.target.version, seen.visit
     return {
         "url": seen.target.url,
         "at": seen.at,
         "refused": seen.refusal,
-        "status": seen.answer.status if isinstance(seen.answer, Fetched) else None,
+        "status": seen.answer.status if isinstance(seen.answer, app.Fetched) else None,
         "version": version.number if version else None,
         "version_at": seen.baseline.at if seen.baseline else None,
         "change": visit.change if visit else None,
@@ -202,11 +191,11 @@ def _document(seen: TryResult) -> dict[str, object]:
     }
 
 
-def _pair(each: Difference) -> dict[str, object]:
+def _pair(each: app.Difference) -> dict[str, object]:
     return dict(zip(("part", "was", "is"), _sides(each), strict=True))
 
 
-def _piece(piece: ExplainedBlock) -> dict[str, object]:
+def _piece(piece: app.ExplainedBlock) -> dict[str, object]:
     return {
         "part": piece.kind,
         "masked": [piece.text[start:end] for start, end in piece.masked],

@@ -5,17 +5,7 @@ from datetime import datetime, timedelta
 from math import isfinite
 from typing import assert_never
 
-from crawler.app.plans import (
-    BudgetSource,
-    Forecast,
-    ForecastStep,
-    Planned,
-    PolicyForecast,
-    Price,
-    forecast_domain,
-    week_from,
-)
-from crawler.app.plans import plan as plan_domains
+from crawler.app import plans
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import NO_DOMAIN
 from crawler.cli.output import print_found, print_json, remark, say, show, show_facts
@@ -31,7 +21,7 @@ STEPS = ("", "budget", "price", "requests a day", "fresh", "age", "longest wait"
 
 
 def plan(*, only: str | None, at: datetime | None, as_json: bool) -> None:
-    planned = with_database(lambda db, _: plan_domains(db, settings(), only=only or None, at=at))
+    planned = with_database(lambda db, _: plans.plan(db, settings(), only=only or None, at=at))
     rows = (dict(zip(("domain", *COLUMNS), _row(each), strict=True)) for each in planned)
     document = {"domains": [_document(each) for each in planned]}
     if print_found(document, rows, right=COLUMNS, empty=NO_DOMAIN, as_json=as_json):
@@ -42,7 +32,7 @@ def plan(*, only: str | None, at: datetime | None, as_json: bool) -> None:
         say("By these prices pages are due from now on, as after each hourly plan; recrawl plan DOMAIN only tells")
 
 
-def _document(planned: Planned) -> dict[str, object]:
+def _document(planned: plans.Planned) -> dict[str, object]:
     tariff = planned.plan
     return {
         "domain": planned.domain.authority,
@@ -62,7 +52,7 @@ def _document(planned: Planned) -> dict[str, object]:
     }
 
 
-def _row(planned: Planned) -> tuple[str, ...]:
+def _row(planned: plans.Planned) -> tuple[str, ...]:
     importance, *others = format_plan(planned)
     return (
         planned.domain.authority,
@@ -74,7 +64,7 @@ def _row(planned: Planned) -> tuple[str, ...]:
 
 
 def plan_one(text: str, *, at: datetime | None, as_json: bool) -> int:
-    domain, found = with_database(lambda db, _: forecast_domain(db, settings(), text, at=at))
+    domain, found = with_database(lambda db, _: plans.forecast_domain(db, settings(), text, at=at))
     name = domain.authority
     if found is None:
         if as_json:
@@ -89,14 +79,14 @@ def plan_one(text: str, *, at: datetime | None, as_json: bool) -> int:
     return DONE
 
 
-def _forecast_document(found: Forecast) -> dict[str, object]:
+def _forecast_document(found: plans.Forecast) -> dict[str, object]:
     return values_of(found) | {
         "domain": found.domain.authority,
         "known": round(found.known),
         "new": round(found.new),
         "price": found.price_in_force,
         "finding": found.now.finding,
-        "has_budget": found.source is not BudgetSource.PRICE,
+        "has_budget": found.source is not plans.BudgetSource.PRICE,
         "cap": found.cap if isfinite(found.cap) else None,
         "overall": found.overall if isfinite(found.overall) else None,
         "points_for_tenth": found.points_for_tenth,
@@ -105,7 +95,7 @@ def _forecast_document(found: Forecast) -> dict[str, object]:
     }
 
 
-def _step_document(step: ForecastStep) -> dict[str, object]:
+def _step_document(step: plans.ForecastStep) -> dict[str, object]:
     outlook = step.plan.expected
     return {
         "factor": step.factor,
@@ -120,7 +110,7 @@ def _step_document(step: ForecastStep) -> dict[str, object]:
     }
 
 
-def _policy_document(found: PolicyForecast) -> dict[str, object]:
+def _policy_document(found: plans.PolicyForecast) -> dict[str, object]:
     return {
         "policy": found.policy,
         "is_today": found.is_today,
@@ -130,7 +120,7 @@ def _policy_document(found: PolicyForecast) -> dict[str, object]:
     }
 
 
-def _show(found: Forecast) -> None:
+def _show(found: plans.Forecast) -> None:
     new = f", and {format_count(round(found.new), 'page')} never fetched" if found.new else ""
     revisit = found.domain.settings.revisit
     show_facts(
@@ -168,12 +158,12 @@ def _show(found: Forecast) -> None:
     show_plots([("plan", _chart(found))])
 
 
-def _shown_hours(found: Forecast) -> str:
+def _shown_hours(found: plans.Forecast) -> str:
     """The domain's hours, and how much of the week from now on they are. All that is said of a day is a mean day's."""
     hours = found.domain.hours
     if hours.is_always:
         return ""
-    week = week_from(hours, found.at)
+    week = plans.week_from(hours, found.at)
     length = sum((span.length for day in week for span in day), timedelta(0))
     days = f"on {sum(map(bool, week))} of 7 days (UTC)"
     return (
@@ -181,7 +171,7 @@ def _shown_hours(found: Forecast) -> str:
     )
 
 
-def _shown_price(found: Forecast) -> str:
+def _shown_price(found: plans.Forecast) -> str:
     """The price in force, its source, and today's. Nothing where no request is made: none would be worth it."""
     if not found.budget:
         return ""
@@ -195,27 +185,27 @@ def _shown_price(found: Forecast) -> str:
     )
 
 
-def _in_figures(price: Price) -> str:
+def _in_figures(price: plans.Price) -> str:
     per_byte = f", {price.per_byte:.3g} a byte" if price.per_byte else ""
     return f"{price.per_request:.3g} importance x days a request{per_byte}"
 
 
-def _shown_source(found: Forecast) -> str:
+def _shown_source(found: plans.Forecast) -> str:
     nothing = "" if found.budget else ": nothing is sent"
     match found.source:
-        case BudgetSource.BUDGET:
+        case plans.BudgetSource.BUDGET:
             return f"by its budget{nothing}"
-        case BudgetSource.TARGET:
+        case plans.BudgetSource.TARGET:
             return "by its target"
-        case BudgetSource.OVERALL:
+        case plans.BudgetSource.OVERALL:
             return f"of what all domains together may make{nothing}"
-        case BudgetSource.PRICE:
+        case plans.BudgetSource.PRICE:
             return "for what the price costs now; it has no budget of its own"
         case _:
             assert_never(found.source)
 
 
-def _step_row(step: ForecastStep) -> tuple[str, ...]:
+def _step_row(step: plans.ForecastStep) -> tuple[str, ...]:
     outlook = step.plan.expected
     return (
         "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
@@ -228,7 +218,7 @@ def _step_row(step: ForecastStep) -> tuple[str, ...]:
     )
 
 
-def _policy_row(found: PolicyForecast) -> tuple[str, ...]:
+def _policy_row(found: plans.PolicyForecast) -> tuple[str, ...]:
     outlook = found.expected
     return (
         f"{found.policy}, in force" if found.is_today else found.policy,
@@ -238,10 +228,10 @@ def _policy_row(found: PolicyForecast) -> tuple[str, ...]:
     )
 
 
-def _chart(found: Forecast) -> Chart:
+def _chart(found: plans.Forecast) -> Chart:
     """Freshness over requests, today's point first, since of two that meet the first one is seen."""
 
-    def points(steps: Sequence[ForecastStep]) -> tuple[tuple[float, float], ...]:
+    def points(steps: Sequence[plans.ForecastStep]) -> tuple[tuple[float, float], ...]:
         return tuple((step.budget, 100 * step.plan.expected.freshness) for step in steps)
 
     today = [step for step in found.steps if step.factor == 1.0]

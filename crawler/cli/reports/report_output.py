@@ -4,19 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from crawler.app.reports import (
-    Agreement,
-    Calibration,
-    Database,
-    DomainReport,
-    FullReport,
-    SourceFacts,
-    find_domains,
-    lacks_worker,
-    next_fetch_at,
-    price_in_force,
-    report_domains,
-)
+from crawler.app import reports
 from crawler.cli.options import NO_DOMAIN
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts, show_rows
 from crawler.cli.reports.audit import described
@@ -36,7 +24,7 @@ COUNTED_NOW = timedelta(minutes=1)
 def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
     window = timedelta(days=days)
 
-    found, waiting = with_database(lambda db, _: report_domains(db, settings(), text, window=window, at=at))
+    found, waiting = with_database(lambda db, _: reports.report_domains(db, settings(), text, window=window, at=at))
     if as_json:
         print_json({"domains": [_document(each) for each in found]})
         return
@@ -46,7 +34,7 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
         show_facts(_facts(found[0]))
     else:
         _show_reports([(each.found, each.calibration) for each in found], window)
-    if lacks_worker(settings(), [each.found for each in found]):
+    if reports.lacks_worker(settings(), [each.found for each in found]):
         remark("What is due waits: no worker runs (recrawl up, or recrawl crawl --due)")
     if found and text is not None:
         _show_sources(found[0].sources)
@@ -58,16 +46,16 @@ def write_as_html(text: str | None, folder: Path, *, at: datetime | None, as_jso
     """Write the pages of one domain, or of all."""
     from crawler.server import Written, write_pages  # no other form needs the server
 
-    async def work(db: Database, _: Interrupts) -> Written:
-        return await write_pages(db, await find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))
+    async def work(db: reports.Database, _: Interrupts) -> Written:
+        return await write_pages(db, await reports.find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))
 
     done = with_database(work)
     print_outcome({"index": str(done.index), "files": done.files}, f"{done.files} pages: {done.index}", as_json=as_json)
 
 
-def _document(reported: FullReport) -> dict[str, object]:
+def _document(reported: reports.FullReport) -> dict[str, object]:
     found, calibration = reported.found, reported.calibration
-    price = price_in_force(settings(), found)
+    price = reports.price_in_force(settings(), found)
     return values_of(found) | {
         "changes": dict(found.changes),
         "price": price,
@@ -79,9 +67,9 @@ def _document(reported: FullReport) -> dict[str, object]:
     }
 
 
-def _facts(reported: FullReport) -> list[tuple[str, str]]:
+def _facts(reported: reports.FullReport) -> list[tuple[str, str]]:
     found, calibration = reported.found, reported.calibration
-    price, next_at = price_in_force(settings(), found), next_fetch_at(found)
+    price, next_at = reports.price_in_force(settings(), found), reports.next_fetch_at(found)
     usual = " (the usual)" if found.price is None else ""
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
     sent = found.received_bytes + found.saved_bytes
@@ -126,13 +114,13 @@ def _facts(reported: FullReport) -> list[tuple[str, str]]:
     ]
 
 
-def _of_day(found: DomainReport) -> str:
+def _of_day(found: reports.DomainReport) -> str:
     """The name of what was requested on the day of a report, which need not be the day of its reader."""
     day = found.at.astimezone(UTC).date()
     return "Requests today" if day == datetime.now(UTC).date() else f"Requests on {day}"
 
 
-def _show_sources(sources: Sequence[SourceFacts]) -> None:
+def _show_sources(sources: Sequence[reports.SourceFacts]) -> None:
     """Who says what has changed, and how far that is true: nothing where nobody does."""
     if not sources:
         return
@@ -144,13 +132,13 @@ def _show_sources(sources: Sequence[SourceFacts]) -> None:
     show(["source of signals", *numbers], rows, right=numbers)
 
 
-def _shown_budget(found: DomainReport) -> str:
+def _shown_budget(found: reports.DomainReport) -> str:
     if found.budget_per_day is not None:
         return f" of {found.budget_per_day}"
     return f" of {found.asked_per_day} that its target takes" if found.asked_per_day is not None else ""
 
 
-def _shown_agreement(agreement: Agreement) -> str:
+def _shown_agreement(agreement: reports.Agreement) -> str:
     if not agreement.looks:
         return ""
     is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
@@ -158,7 +146,7 @@ def _shown_agreement(agreement: Agreement) -> str:
     return f"{found} of {format_count(agreement.looks, 'look')} found a fresh copy, {expected} were expected to{is_off}"
 
 
-def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: timedelta) -> None:
+def _show_reports(found: Sequence[tuple[reports.DomainReport, reports.Calibration]], window: timedelta) -> None:
     rows = [_report_row(each, calibration) for each, calibration in found]
     show_rows(rows, right=rows[0].keys() - {"domain", "oldest look", "next due"})
     days = sorted({f"{each.at.astimezone(UTC):%Y-%m-%d}" for each, _ in found})
@@ -178,8 +166,8 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
             remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")
 
 
-def _report_row(each: DomainReport, calibration: Calibration) -> dict[str, str]:
-    next_at = next_fetch_at(each)
+def _report_row(each: reports.DomainReport, calibration: reports.Calibration) -> dict[str, str]:
+    next_at = reports.next_fetch_at(each)
     return {
         "domain": each.domain,
         "fresh": format_share(each.freshness),

@@ -8,16 +8,7 @@ from crawler.app.changes import EventKind, FeedItem
 from crawler.app.overview import WINDOW, DomainFacts, HomeFacts, UncountedCard
 from crawler.app.pieces import PickWay, PieceFacts
 from crawler.app.try_page import Domain, TryResult, Why, list_blocks, list_differences
-from crawler.server.ui.domain import (
-    OFFERED_SETTINGS,
-    SOURCES,
-    budget_plot,
-    domain_words,
-    freshness_plot,
-    step_rows,
-    traffic_plot,
-    worry_plot,
-)
+from crawler.server.ui import figures
 from crawler.server.ui.facts import ChangeFacts, UrlFacts
 from crawler.server.ui.links import SERVED, Addresses
 from crawler.server.ui.shown import environment, style
@@ -47,7 +38,9 @@ def home_page(
     facts: HomeFacts, items: Sequence[FeedItem], *, links: Addresses = SERVED, reader: Viewer = NOBODY
 ) -> str:
     """All domains, and what changed of late."""
-    return _page("home.html", links, reader, facts=facts, items=items, window=WINDOW, freshness_plot=freshness_plot)
+    return _page(
+        "home.html", links, reader, facts=facts, items=items, window=WINDOW, freshness_plot=figures.freshness_plot
+    )
 
 
 def domain_page(
@@ -65,16 +58,16 @@ def domain_page(
         links,
         reader,
         facts=facts,
-        words=domain_words(facts),
-        freshness=freshness_plot(facts.card),
+        words=figures.domain_words(facts),
+        freshness=figures.freshness_plot(facts.card),
         now=max(now or facts.at, facts.at),
         items=items,
-        worry=worry_plot(facts, links),
-        budget=budget_plot(facts.forecast) if facts.forecast else None,
-        steps=step_rows(facts.forecast) if facts.forecast else [],
-        sources=SOURCES,
-        offered=OFFERED_SETTINGS,
-        traffic=traffic_plot(hours, until=facts.at) if hours else None,
+        worry=figures.worry_plot(facts, links),
+        budget=figures.budget_plot(facts.forecast) if facts.forecast else None,
+        steps=figures.step_rows(facts.forecast) if facts.forecast else [],
+        sources=figures.SOURCES,
+        offered=figures.OFFERED_SETTINGS,
+        traffic=figures.traffic_plot(hours, until=facts.at) if hours else None,
     )
 
 
