@@ -8,7 +8,7 @@ from prefect import flow, get_run_logger
 from prefect.events import emit_event
 
 from crawler.app.database import open_database_of
-from crawler.app.plans import Agreement, DomainAudit, findings
+from crawler.app.plans import DomainAudit, findings
 from crawler.app.plans import audit as audit_domains
 from crawler.app.registration import find_domains
 from crawler.app.reports import DomainReport, measure_freshness, pages_origin, private_folder
@@ -51,20 +51,15 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         emit_event(
             event=CALIBRATION_OFF if off.by_chance else CHANCES_OFF,
             resource={"prefect.resource.id": f"recrawl.calibration.{off.name}", "prefect.resource.name": off.name},
-            payload=figures(off.agreement),
+            payload={
+                "looks": off.agreement.looks,
+                "expected_fresh": off.agreement.expected_fresh,
+                "found_fresh": off.agreement.found_fresh,
+                "deviations": off.agreement.deviations,
+            },
         )
     await show_markdown(show_audits(found), key="audit-result", description="What was audited")
     return {each.domain.authority: each.drawn for each in found}
-
-
-def figures(agreement: Agreement) -> dict[str, float | None]:
-    """The figures of an event."""
-    return {
-        "looks": agreement.looks,
-        "expected_fresh": agreement.expected_fresh,
-        "found_fresh": agreement.found_fresh,
-        "deviations": agreement.deviations,
-    }
 
 
 def show_audits(found: Sequence[DomainAudit]) -> str:

@@ -4,7 +4,20 @@ from collections.abc import Iterable, Sequence
 
 from crawler.core.freshness import Agreement
 from crawler.format.values import format_share
-from crawler.planner import Planned
+from crawler.planner import BudgetSource, ForecastStep, Planned
+
+# Where the budget of a forecast comes from.
+BUDGET_SOURCES = {
+    BudgetSource.BUDGET: "by its budget",
+    BudgetSource.TARGET: "by its target",
+    BudgetSource.OVERALL: "of what all domains together may make",
+    BudgetSource.PRICE: "as its pages' changes are worth; it has no budget of its own",
+}
+
+
+def format_step(step: ForecastStep) -> str:
+    """Return the name of a step of a forecast: how many times today's budget it is, if it is any."""
+    return "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}"
 
 
 def format_agreement(agreement: Agreement) -> tuple[str, str, str]:

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crawler.app import overview
 from crawler.app.changes import Database, EventKind, newest_changes
@@ -27,7 +28,7 @@ from crawler.app.try_page import TryWay, try_url_of
 from crawler.clock import Clock
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 from crawler.format.kinds import NEWS, format_kind
-from crawler.server.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
+from crawler.server.access import NO_STORE, SESSION_LASTS, Doorkeeper, guarded
 from crawler.server.api import API_PATH, ApiOnDemand
 from crawler.server.remembered import Remembered
 from crawler.server.ui import actions, render
@@ -42,7 +43,6 @@ MOST_NOTICES = 1000  # of sessions that sent a form and never looked at what cam
 NEWEST = 10  # changes on the first page
 NEWEST_OF_DOMAIN = 5
 MOST_PLANNED = 50  # domains that are read for the forecast of one: a second
-NO_STORE = {"cache-control": "no-store"}
 
 UNFORESEEN = "Something is stored that was not foreseen. The log tells what; recrawl db check looks for more of it."
 ADMISSION = "The commands recrawl serve, recrawl up and recrawl ui print an address that lets you in once."
@@ -238,7 +238,7 @@ class PageServer:
         return answer
 
 
-def application(server: PageServer) -> Asgi:
+def application(server: PageServer) -> ASGIApp:
     """The pages, behind their doorkeeper."""
     pages: dict[str, Page] = {
         "/": server.home,
@@ -271,10 +271,10 @@ def application(server: PageServer) -> Asgi:
     return guarded(_sparing(made), server.doorkeeper, now=server.now, refuse=_stranger)
 
 
-def _sparing(app: Asgi) -> Asgi:
+def _sparing(app: ASGIApp) -> ASGIApp:
     """The application, which keeps no more memory than it needs between two answers: they may be days apart."""
 
-    async def answered(scope: Any, receive: Any, send: Any) -> None:
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         await app(scope, receive, send)
         give_back()
 
@@ -293,7 +293,7 @@ async def _style(_request: Request) -> Response:
     return Response(style(), media_type="text/css", headers={"cache-control": "private, max-age=3600"})
 
 
-async def _stranger(scope: Any, receive: Any, send: Any) -> None:
+async def _stranger(scope: Scope, receive: Receive, send: Send) -> None:
     await _html(render.problem_page("You have not entered yet", ADMISSION), 401)(scope, receive, send)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from math import isfinite
-from typing import assert_never
 
 from crawler.app import plans
 from crawler.cli.exits import DONE, PROBLEM
@@ -11,7 +10,7 @@ from crawler.cli.options import NO_DOMAIN
 from crawler.cli.output import print_found, print_json, remark, say, show, show_facts
 from crawler.cli.plot import Chart, Series, show_plots
 from crawler.cli.session import settings, with_database
-from crawler.format.reports import format_plan
+from crawler.format.reports import BUDGET_SOURCES, format_plan, format_step
 from crawler.format.values import format_count, format_share, format_span, format_when
 from crawler.json_lines import values_of
 
@@ -191,24 +190,16 @@ def _in_figures(price: plans.Price) -> str:
 
 
 def _shown_source(found: plans.Forecast) -> str:
-    nothing = "" if found.budget else ": nothing is sent"
-    match found.source:
-        case plans.BudgetSource.BUDGET:
-            return f"by its budget{nothing}"
-        case plans.BudgetSource.TARGET:
-            return "by its target"
-        case plans.BudgetSource.OVERALL:
-            return f"of what all domains together may make{nothing}"
-        case plans.BudgetSource.PRICE:
-            return "for what the price costs now; it has no budget of its own"
-        case _:
-            assert_never(found.source)
+    if found.source is plans.BudgetSource.PRICE:
+        return "for what the price costs now; it has no budget of its own"
+    is_sent = found.budget or found.source is plans.BudgetSource.TARGET
+    return f"{BUDGET_SOURCES[found.source]}{'' if is_sent else ': nothing is sent'}"
 
 
 def _step_row(step: plans.ForecastStep) -> tuple[str, ...]:
     outlook = step.plan.expected
     return (
-        "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
+        format_step(step),
         f"{step.budget:,.1f}{'' if step.is_allowed else ' *'}",
         f"{outlook.price.per_request:.3g}",
         f"{step.plan.requests:,.1f}",

@@ -20,9 +20,7 @@ def up(as_json: Json = False) -> None:
     if as_json:
         print_json({"ui": running.ui_url, "api": running.api_url, "home": str(running.home), "pages": pages})
     else:
-        if pages is not None:
-            say(f"Web UI, opens once: {pages}")
-        say(f"Prefect: {running.ui_url}")
+        _say_addresses(pages, running.ui_url)
         if running.api.auth is not None:
             say("Prefect asks for a word: recrawl ui shows it")
 
@@ -37,9 +35,14 @@ def down(as_json: Json = False) -> None:
     from crawler.app.running.local_stack import stop_stack
 
     stopped = stop_stack(settings(), report=remark)
-    print_outcome(
-        {"stopped": stopped}, "The stack is down" if stopped else "There was nothing to stop", as_json=as_json
-    )
+    said = "The stack is down" if stopped else "There was nothing to stop"
+    print_outcome({"stopped": stopped}, said, as_json=as_json)
+
+
+def _say_addresses(pages: str | None, prefect: str) -> None:
+    if pages is not None:
+        say(f"Web UI, opens once: {pages}")
+    say(f"Prefect: {prefect}")
 
 
 def ui(as_json: Json = False) -> None:
@@ -65,9 +68,7 @@ def ui(as_json: Json = False) -> None:
     if as_json:
         print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth, "pages": pages})
     else:
-        if pages is not None:
-            say(f"Web UI, opens once: {pages}")
-        say(f"Prefect: {api.ui_url}")
+        _say_addresses(pages, api.ui_url)
         if api.auth is not None:
             say(f"Prefect asks for: {api.auth}")
 

@@ -1,15 +1,15 @@
 """What the pages say and draw of a domain: how fresh it is, what to worry about, what more requests would buy."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from crawler.app.overview import HOURS, BudgetSource, DomainCard, DomainFacts, Forecast, ForecastStep, TrafficHour
+from crawler.app.overview import HOURS, DomainCard, DomainFacts, Forecast, TrafficHour
 from crawler.app.settings import SETTINGS, Kind, option_name
 from crawler.app.status import format_wait
 from crawler.format.lists import format_lists
 from crawler.format.settings import format_opening, format_rule, format_settings
 from crawler.format.trust import format_trust
-from crawler.format.values import format_share, format_span
+from crawler.format.values import format_share
 from crawler.server.ui.links import Addresses
 from crawler.server.ui.plots import Dot, Line, Plot
 
@@ -148,22 +148,3 @@ OFFERED_SETTINGS = tuple(  # in the form that takes any of them: each with its t
     )
     for each in SETTINGS
 )
-SOURCES = {
-    BudgetSource.BUDGET: "by its budget",
-    BudgetSource.TARGET: "by its target",
-    BudgetSource.OVERALL: "of what all domains together may make",
-    BudgetSource.PRICE: "as its pages' changes are worth; it has no budget of its own",
-}
-
-
-def step_rows(found: Forecast) -> list[tuple[str, ForecastStep, str, str]]:
-    """The steps of a forecast with their names, ages and longest waits."""
-    return [
-        (
-            "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
-            step,
-            format_span(timedelta(days=step.plan.expected.age_days)),
-            format_span(timedelta(days=step.plan.longest_days)),
-        )
-        for step in found.steps
-    ]

@@ -8,6 +8,7 @@ from crawler.app.changes import EventKind, FeedItem
 from crawler.app.overview import WINDOW, DomainFacts, HomeFacts, UncountedCard
 from crawler.app.pieces import PickWay, PieceFacts
 from crawler.app.try_page import Domain, TryResult, Why, list_blocks, list_differences
+from crawler.format.reports import BUDGET_SOURCES
 from crawler.server.ui import figures
 from crawler.server.ui.facts import ChangeFacts, UrlFacts
 from crawler.server.ui.links import SERVED, Addresses
@@ -64,8 +65,7 @@ def domain_page(
         items=items,
         worry=figures.worry_plot(facts, links),
         budget=figures.budget_plot(facts.forecast) if facts.forecast else None,
-        steps=figures.step_rows(facts.forecast) if facts.forecast else [],
-        sources=figures.SOURCES,
+        sources=BUDGET_SOURCES,
         offered=figures.OFFERED_SETTINGS,
         traffic=figures.traffic_plot(hours, until=facts.at) if hours else None,
     )

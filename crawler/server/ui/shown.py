@@ -13,6 +13,7 @@ from crawler import __version__
 from crawler.app.pages import NEVER, BlockStatus, Change, PageLine, path_and_query
 from crawler.app.try_page import ExplainedBlock
 from crawler.format.reasons import HTTP_PREFIX, NO_NEWS_WORDS, format_reason
+from crawler.format.reports import format_step
 from crawler.format.texts import harmless
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span
 from crawler.server.ui import diffs
@@ -118,6 +119,7 @@ def environment() -> Environment:
         "bytes": format_bytes,
         "counted": format_count,
         "drawn": drawn,
+        "days": lambda days: format_span(timedelta(days=days)),
         "due": due,
         "exactly": exactly,
         "found_by_look": FOUND.__getitem__,
@@ -127,6 +129,7 @@ def environment() -> Environment:
         "rate": format_rate,
         "sentence": sentence,
         "share": format_share,
+        "step": format_step,
         "short_url": path_and_query,
         "span": format_span,
         "style_hash": style_hash,
