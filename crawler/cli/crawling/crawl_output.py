@@ -121,11 +121,8 @@ def _named_pages(stats: app.CrawlStats) -> list[str]:
         pages = stats.pages[change][:MOST_NAMED]
         if not pages:
             continue
-        lines += [
-            "",
-            f"{heading}:",
-            *(f"  {page.url}" + (f"  ({format_reason(page.reason)})" if page.reason else "") for page in pages),
-        ]
+        lines += ["", f"{heading}:"]
+        lines += [f"  {page.url}{f'  ({format_reason(page.reason)})' if page.reason else ''}" for page in pages]
         more = stats.unnamed(change) + len(stats.pages[change]) - len(pages)
         if more:
             lines.append(f"  and {more:,} more")
@@ -141,7 +138,7 @@ def _facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
     not_modified = f" (not modified: {stats.not_modified})" if stats.not_modified else ""
     cosmetic = f" (cosmetic: {changes[app.Change.COSMETIC]})" if changes[app.Change.COSMETIC] else ""
     reasons = _shown_reasons(stats.reasons)
-    outages = stats.outages.total()
+    outages, refused = stats.outages.total(), format_count(stats.refused, "page")
     seconds = stats.elapsed.total_seconds()
     pace = f" ({stats.looks / seconds:.1f} pages a second)" if seconds >= 1 and stats.looks else ""
     return [
@@ -155,10 +152,7 @@ def _facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
         ("Back", str(changes[app.Change.BACK] or "")),
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
         ("Left alone", f"{format_count(outages, 'domain')} ({_shown_reasons(stats.outages)})" if outages else ""),
-        (
-            "Not asked for",
-            f"{format_count(stats.refused, 'page')}, by robots.txt or its user's wish" if stats.refused else "",
-        ),
+        ("Not asked for", f"{refused}, by robots.txt or its user's wish" if stats.refused else ""),
         ("Rendered", f"{format_count(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
         ("Not rendered", f"{format_count(stats.browserless, 'page')}: {NO_BROWSER}" if stats.browserless else ""),
         ("Sitemap, feed", f"none at {format_count(stats.absent_lists, 'usual place')}" if stats.absent_lists else ""),

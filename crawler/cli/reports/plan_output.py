@@ -7,7 +7,7 @@ from math import isfinite
 from crawler.app import plans
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import NO_DOMAIN
-from crawler.cli.output import print_found, print_json, remark, say, show, show_facts
+from crawler.cli.output import pick, print_found, print_json, remark, say, show, show_facts
 from crawler.cli.plot import Chart, Series, show_plots
 from crawler.cli.session import settings, with_database
 from crawler.format.reports import BUDGET_SOURCES, format_plan, format_step
@@ -88,34 +88,26 @@ def _forecast_document(found: plans.Forecast) -> dict[str, object]:
         "has_budget": found.source is not plans.BudgetSource.PRICE,
         "cap": found.cap if isfinite(found.cap) else None,
         "overall": found.overall if isfinite(found.overall) else None,
-        "points_for_tenth": found.points_for_tenth,
         "steps": [_step_document(step) for step in found.steps],
-        "policies": [_policy_document(each) for each in found.policies],
+        "policies": [
+            pick(each, "policy", "is_today")
+            | {"requests_per_day": each.expected.requests}
+            | pick(each.expected, "freshness", "age_days")
+            for each in found.policies
+        ],
     }
 
 
 def _step_document(step: plans.ForecastStep) -> dict[str, object]:
-    outlook = step.plan.expected
+    expected = step.plan.expected
     return {
-        "factor": step.factor,
         "budget_per_day": step.budget,
         "requests_per_day": step.plan.requests,
-        "is_allowed": step.is_allowed,
-        "price_request": outlook.price.per_request,
-        "price_byte": outlook.price.per_byte,
+        "price_request": expected.price.per_request,
+        "price_byte": expected.price.per_byte,
         "longest_days": step.plan.longest_days,
-        "freshness": outlook.freshness,
-        "age_days": outlook.age_days,
-    }
-
-
-def _policy_document(found: plans.PolicyForecast) -> dict[str, object]:
-    return {
-        "policy": found.policy,
-        "is_today": found.is_today,
-        "requests_per_day": found.expected.requests,
-        "freshness": found.expected.freshness,
-        "age_days": found.expected.age_days,
+        **pick(step, "factor", "is_allowed"),
+        **pick(expected, "freshness", "age_days"),
     }
 
 

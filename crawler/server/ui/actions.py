@@ -1,7 +1,7 @@
 """What the forms do: each calls the function behind the command of that name, and says what came of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +14,7 @@ from crawler.app.pieces import PickWay, PieceAsked, rule_of_pick
 from crawler.app.refresh import Url, start_recrawl
 from crawler.app.refresh import refresh as refresh_pages
 from crawler.app.registration import domain_named, url_of
-from crawler.app.settings import BY_NAME, Kind, Setting, SettingsPatch, option_name, parse_field
+from crawler.app.settings import BY_NAME, Kind, SettingsPatch, option_name, parse_field
 from crawler.app.status import format_wait
 from crawler.errors import BadInput, StackFailed
 from crawler.format.settings import format_changed_settings, format_rule
@@ -50,7 +50,9 @@ async def add_domain(db: Database, form: Form, at: datetime) -> Outcome:
     typed = form.get("url", "").strip()
     if not typed:
         raise BadInput("name a web address, such as https://docs.example.com")
-    values = _typed_settings(form) | ({"allow_private": True} if form.get("allow_private") else {})
+    values = _parse({name: form.get(name, "") for name in OFFERED}) | (
+        {"allow_private": True} if form.get("allow_private") else {}
+    )
     (added,) = await domains.add_domains(db, settings(), [typed], SettingsPatch(values), at=at)
     domain, name = added.new_domain, added.new_domain.authority
     seen_at = await _started(domain, domain.root)
@@ -62,25 +64,22 @@ async def add_domain(db: Database, form: Form, at: datetime) -> Outcome:
 async def set_domain(db: Database, form: Form, at: datetime) -> Outcome:
     """Set a domain's budget and target as they were typed; what was left empty goes back to its default."""
     domain = await find_domain(db, form.get("name", ""))
-    values = _typed_settings(form)
-    offered = [name for name in OFFERED if name in form]
-    unset = [option_name(BY_NAME[name]) for name in offered if name not in values]
-    return await _change(db, domain, SettingsPatch(values), unset=unset, at=at)
+    return await _change(db, domain, {name: form[name] for name in OFFERED if name in form}, at=at)
 
 
 async def set_one(db: Database, form: Form, at: datetime) -> Outcome:
     """Set one setting of the table as it was typed; empty, it goes back to its default. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
-    setting = BY_NAME.get(form.get("setting", ""))
-    if setting is None:
+    name = form.get("setting", "")
+    if name not in BY_NAME:
         raise BadInput("choose one of the settings")
-    text = form.get("value", "").strip()
-    patch = SettingsPatch({setting.name: _typed(setting, text)} if text else {})
-    return await _change(db, domain, patch, unset=[] if text else [option_name(setting)], at=at)
+    return await _change(db, domain, {name: form.get("value", "")}, at=at)
 
 
-async def _change(db: Database, before: Domain, patch: SettingsPatch, *, unset: Sequence[str], at: datetime) -> Outcome:
-    """Change the settings of a domain, and say from what to what."""
+async def _change(db: Database, before: Domain, typed: Mapping[str, str], *, at: datetime) -> Outcome:
+    """Change the settings of a domain, by name as they were typed, and say from what to what."""
+    patch = SettingsPatch(_parse(typed))
+    unset = [option_name(BY_NAME[name]) for name, text in typed.items() if not text.strip()]
     after = await domains.change_settings(db, settings(), before, patch, unset=unset, at=at)
     said = format_changed_settings(before.settings, after.settings)
     if not said:
@@ -195,12 +194,13 @@ async def _started(domain: Domain, prefix: Url) -> str:
         return ""
 
 
-def _typed(setting: Setting, text: str) -> Any:
-    if setting.kind is not Kind.TEXTS:
-        return parse_field(setting, text)
-    return tuple(parse_field(setting, line.strip()) for line in text.splitlines() if line.strip())
-
-
-def _typed_settings(form: Form) -> dict[str, Any]:
-    """The settings of OFFERED that were typed, by name. Raises BadInput for one that cannot be."""
-    return {name: parse_field(BY_NAME[name], form[name].strip()) for name in OFFERED if form.get(name, "").strip()}
+def _parse(typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings that were typed, by name; what was left empty is left out. Raises BadInput."""
+    values: dict[str, Any] = {}
+    for name, text in typed.items():
+        setting, lines = BY_NAME[name], text.strip().splitlines()
+        if setting.kind is Kind.TEXTS and lines:
+            values[name] = tuple(parse_field(setting, line.strip()) for line in lines if line.strip())
+        elif lines:
+            values[name] = parse_field(setting, text.strip())
+    return values
