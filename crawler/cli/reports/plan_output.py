@@ -88,6 +88,7 @@ def _forecast_document(found: plans.Forecast) -> dict[str, object]:
         "has_budget": found.source is not plans.BudgetSource.PRICE,
         "cap": found.cap if isfinite(found.cap) else None,
         "overall": found.overall if isfinite(found.overall) else None,
+        "points_for_tenth": found.points_for_tenth,
         "steps": [_step_document(step) for step in found.steps],
         "policies": [
             pick(each, "policy", "is_today")

@@ -50,9 +50,9 @@ async def add_domain(db: Database, form: Form, at: datetime) -> Outcome:
     typed = form.get("url", "").strip()
     if not typed:
         raise BadInput("name a web address, such as https://docs.example.com")
-    values = _parse({name: form.get(name, "") for name in OFFERED}) | (
-        {"allow_private": True} if form.get("allow_private") else {}
-    )
+    values = _parse({name: form[name] for name in OFFERED if name in form})
+    if form.get("allow_private"):
+        values["allow_private"] = True
     (added,) = await domains.add_domains(db, settings(), [typed], SettingsPatch(values), at=at)
     domain, name = added.new_domain, added.new_domain.authority
     seen_at = await _started(domain, domain.root)
