@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from crawler import __version__
 from crawler.app.pages import NEVER, BlockStatus, Change, PageLine, path_and_query
 from crawler.app.try_page import ExplainedBlock
+from crawler.format.axes import format_mark
 from crawler.format.reasons import HTTP_PREFIX, NO_NEWS_WORDS, format_reason
 from crawler.format.reports import format_step
 from crawler.format.texts import harmless
@@ -19,7 +20,7 @@ from crawler.format.values import format_bytes, format_count, format_rate, forma
 from crawler.server.ui import diffs
 from crawler.server.ui.facts import NAMES, SPANS
 from crawler.server.ui.links import outside
-from crawler.server.ui.plots import NARROW, drawn
+from crawler.server.ui.plots import NARROW, ROOMY, Plot, Size, frame_of
 from crawler.times import format_instant
 
 STYLE = Path(__file__).with_name("static") / "style.css"
@@ -98,6 +99,17 @@ def with_masks(piece: ExplainedBlock) -> Markup:
     return found + escape(harmless(piece.text[end:]))
 
 
+def printable(words: str) -> str:
+    """Words without characters that no XML may have."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in words)
+
+
+def drawn(plot: Plot, size: Size = ROOMY) -> Markup:
+    """The plot as an svg element."""
+    svg = environment().get_template("plot.svg").render(frame=frame_of(plot, size))
+    return Markup(svg)  # noqa: S704  all that is put into a template is escaped
+
+
 def style_hash(text: str) -> str:
     """The hash by which a policy allows one style sheet within a page (CSP 3, section 6.7.2.3)."""
     return b64encode(sha256(text.encode()).digest()).decode()
@@ -126,6 +138,9 @@ def environment() -> Environment:
         "harmless": harmless,
         "outside": outside,
         "paragraphs": paragraphs,
+        "mark": format_mark,
+        "printable": printable,
+        "px": "{:.1f}".format,
         "rate": format_rate,
         "sentence": sentence,
         "share": format_share,
