@@ -45,8 +45,7 @@ async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[st
     chosen = settings()
     async with open_database_of(chosen) as db:
         targets = await app.find_targets(db, [domain] if domain else [], at=instant(at), only_due=True)
-        done, message = await run(db, chosen, targets, at=instant(at), pages=pages or None)
-        return Completed(data=done, message=message)
+        return await run(db, chosen, targets, at=instant(at), pages=pages or None)
 
 
 def _recrawl_name() -> str:
@@ -70,8 +69,7 @@ async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str
     when = instant(at)
     async with open_database_of(chosen) as db:
         refreshed = await refresh(db, chosen, domain, prefix=prefix, at=when)
-        done, message = await run(db, chosen, app.Targets([refreshed.domain]), at=when)
-        return Completed(data=done, message=message)
+        return await run(db, chosen, app.Targets([refreshed.domain]), at=when)
 
 
 @flow(name="add", flow_run_name="add {site}", persist_result=False)
@@ -100,16 +98,22 @@ async def add(
         await if_heard(tell_forms(db))
         if not crawl_now:
             return {"domain": domain.authority}
-        done, message = await run(db, chosen, app.Targets([domain]), at=None)
-        return Completed(data={"domain": domain.authority} | done, message=message)
+        return await run(db, chosen, app.Targets([domain]), at=None, domain=domain.authority)
 
 
 async def run(
-    db: Database, used: Settings, targets: app.Targets, *, at: datetime | None, pages: int | None = None
-) -> tuple[dict[str, object], str]:
+    db: Database,
+    used: Settings,
+    targets: app.Targets,
+    *,
+    at: datetime | None,
+    pages: int | None = None,
+    **facts: object,
+) -> State[dict[str, object]]:
     """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact.
 
-    Returns the figures of what was done, and a message for the state of the run: what was done, and why domains wait.
+    Returns the state of the run: the figures of what was done beside other facts, and what was done and why domains
+    wait as its message.
     """
     clock = Clock.at(at)
     progress: dict[UUID, Progress] = {}
@@ -154,4 +158,5 @@ async def run(
         raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
     more = [f"{len(waiting) - MAX_NAMED} more domains wait"] if len(waiting) > MAX_NAMED else []
     done = said[:1] if app.has_effect(shift) or not waiting else []
-    return shift.stats.as_dict(), "; ".join([*done, *waiting[:MAX_NAMED], *more])
+    message = "; ".join([*done, *waiting[:MAX_NAMED], *more])
+    return Completed(data=facts | shift.stats.as_dict(), message=message)

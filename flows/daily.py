@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from prefect import flow, get_run_logger
-from prefect.events import emit_event
 
 from crawler.app.database import open_database_of
 from crawler.app.plans import DomainAudit, findings
@@ -20,7 +19,7 @@ from crawler.server import write_pages
 from crawler.settings import settings
 from flows.ending import named, says_why
 from flows.form import instant
-from flows.lease import show_markdown
+from flows.lease import emit, show_markdown
 
 SHOWN = 100  # domains in an artifact: those that are off, or that freed most, first
 DAY = timedelta(days=1)
@@ -48,16 +47,9 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         found = await audit_domains(db, domain or None, at=instant(at))
     for off in findings(found):
         get_run_logger().warning("%s", off.sentence)
-        emit_event(
-            event=CALIBRATION_OFF if off.by_chance else CHANCES_OFF,
-            resource={"prefect.resource.id": f"recrawl.calibration.{off.name}", "prefect.resource.name": off.name},
-            payload={
-                "looks": off.agreement.looks,
-                "expected_fresh": off.agreement.expected_fresh,
-                "found_fresh": off.agreement.found_fresh,
-                "deviations": off.agreement.deviations,
-            },
-        )
+        names = ("looks", "expected_fresh", "found_fresh", "deviations")
+        figures = {name: getattr(off.agreement, name) for name in names}
+        emit(CALIBRATION_OFF if off.by_chance else CHANCES_OFF, off.name, figures, kind="calibration")
     await show_markdown(show_audits(found), key="audit-result", description="What was audited")
     return {each.domain.authority: each.drawn for each in found}
 

@@ -27,6 +27,11 @@ class Interrupts:
         self._patient = patient
         self._work: asyncio.Task[object] | None = None
 
+    @property
+    def exit_code(self) -> int:
+        """Return 128 + the signal that asked to stop, as shells have it; 0 where nobody did."""
+        return 0 if self.number is None else 128 + self.number
+
     def watch(self, work: asyncio.Task[object] | None) -> None:
         self._work = work
         for number in SIGNALS:

@@ -60,9 +60,7 @@ class PageServer:
     now: Callable[[], datetime]
     counter: DomainCounter
     index: IndexKeeper
-    home_folder: (
-        Path  # of the API's tokens, and of the addresses of feeds; read at each request, so that both count at once
-    )
+    home_folder: Path  # of tokens and addresses of feeds, which are read at each request: both count at once
     _notices: dict[str, render.Notice] = field(default_factory=dict)
     _cards: Remembered[overview.DomainCard | None] = field(default_factory=Remembered)
     _facts: Remembered[overview.DomainFacts | None] = field(default_factory=Remembered)

@@ -49,9 +49,7 @@ def crawl(
     remark_quotas(result.pruned)
     _remark_notified(result)
     _print_result(result, as_json=as_json)
-    if interrupts.number is not None:
-        return 128 + interrupts.number
-    return DONE if result.is_well else PROBLEM
+    return interrupts.exit_code or (DONE if result.is_well else PROBLEM)
 
 
 def _remark_before(targets: app.Targets, patch: SettingsPatch, *, at: datetime | None) -> None:

@@ -307,10 +307,9 @@ def _follow(number: int | None, *, as_json: bool) -> int:
             on_delivered=tell,
             on_outage=lambda error: remark(f"{error}; it is asked again"),
         )
-        return interrupts.number or 0
+        return interrupts.exit_code
 
-    number_of_signal = with_database(work, connections=CONNECTIONS, patient=True)
-    return 128 + number_of_signal if number_of_signal else DONE
+    return with_database(work, connections=CONNECTIONS, patient=True)
 
 
 @app.command()

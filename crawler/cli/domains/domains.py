@@ -3,13 +3,15 @@
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crawler.app.settings import SettingsPatch
+from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline
-from crawler.cli.output import pick, print_found, print_json, print_outcome, say, show_facts
+from crawler.cli.output import pick, print_found, print_json, print_outcome, remark, say, show_facts
 from crawler.cli.running.prune import shown_storage
 from crawler.cli.session import Interrupts, settings, with_database
 from crawler.cli.settings_options import NOTHING, with_settings
@@ -17,7 +19,7 @@ from crawler.errors import BadInput
 from crawler.format.values import format_bytes, format_instant
 
 if TYPE_CHECKING:
-    from crawler.app.domains import Database, Domain, SizeEstimate
+    from crawler.app.domains import Added, Database, Domain, SizeEstimate
 
 PAGE_COUNTS = ("new", "known", "gone", "dead_links", "moved", "refused", "withheld")  # of Listed
 NUMBERS = ("importance", "never fetched", "looked at", "gone", "dead links")
@@ -50,9 +52,57 @@ def add(
         recrawl domains add http://127.0.0.1:8000 --allow-private
         recrawl domains add --from names.txt --offline
     """
-    from crawler.cli.domains import register
+    from crawler.app.domains import add_domains, settings_of_new
+    from crawler.cli.domains.register import remark_missing_secrets
 
-    return register.add(domain or [], source=source, patch=patch, offline=offline, at=at, as_json=as_json)
+    wanted = [*(domain or []), *(_lines(source) if source is not None else [])]
+    if not wanted:
+        raise BadInput("nothing to register: name a URL, or a file with --from")
+    now = at or datetime.now(UTC)
+    results = with_database(lambda db, _: add_domains(db, settings(), wanted, patch, offline=offline, at=now))
+    if source is None and len(results) == 1 and results[0].error:
+        raise BadInput(results[0].error)
+    _print_added(results, as_json=as_json)
+    remark_missing_secrets(settings_of_new(patch, settings()))
+    return DONE if all(result.is_new for result in results) else PROBLEM
+
+
+def _lines(source: str) -> list[str]:
+    """Return the names in a file, one a line; blank lines and comments are passed over."""
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise BadInput(f"{source} cannot be read: {reason}") from error
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _print_added(results: "Sequence[Added]", *, as_json: bool) -> None:
+    from crawler.app.domains import describe_domain
+    from crawler.cli.domains.register import format_aliases
+
+    for result in results:
+        if result.error:
+            remark(f"recrawl: {result.name}: {result.error}")
+        if result.warning:
+            remark(result.warning)
+    if as_json:
+        print_json(
+            {
+                "registered": [
+                    describe_domain(result.new_domain) | ({"warning": result.warning} if result.warning else {})
+                    for result in results
+                    if result.is_new
+                ],
+                "failed": [{"name": result.name, "error": result.error} for result in results if result.error],
+            }
+        )
+        return
+    for result in results:
+        if result.is_new:
+            say(f"Registered {result.new_domain.root}{format_aliases(result.new_domain)}")
+    if any(result.is_new and not result.warning for result in results):
+        remark("Next: recrawl crawl, or a running stack begins with it within five minutes")
 
 
 @app.command("list")

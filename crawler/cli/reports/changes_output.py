@@ -7,7 +7,6 @@ from rich.text import Text
 
 from crawler.app import changes as app
 from crawler.cli.cursors import told_if_useless
-from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath
 from crawler.cli.output import print_json, print_json_line, printable, remark, say, say_heading
 from crawler.cli.session import Interrupts, settings, with_database
@@ -68,11 +67,10 @@ def follow(query: app.ChangesQuery, *, from_now: bool, as_json: bool, diff: bool
 
     async def work(db: app.Database, interrupts: Interrupts) -> int:
         await interrupts.or_stop(show_all(db))
-        return interrupts.number or 0
+        return interrupts.exit_code
 
     with told_if_useless(as_json=as_json):
-        number = with_database(work, patient=True)
-    return 128 + number if number else DONE
+        return with_database(work, patient=True)
 
 
 def _heading(found: app.NewestChanges) -> str:
