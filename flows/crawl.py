@@ -16,7 +16,7 @@ from crawler.app.refresh import refresh
 from crawler.app.running.local_stack import web_ui_origin
 from crawler.app.status import WaitReason, format_wait
 from crawler.clock import Clock
-from crawler.settings import Settings, settings
+from crawler.settings import settings
 from flows.ending import end_early, named, says_why, told_to_end
 from flows.form import SettingsForm, instant, patch_in, tell_forms
 from flows.lease import Progress, as_task, if_heard, show_markdown
@@ -42,10 +42,9 @@ async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[st
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
-    chosen = settings()
-    async with open_database_of(chosen) as db:
+    async with open_database_of(settings()) as db:
         targets = await app.find_targets(db, [domain] if domain else [], at=instant(at), only_due=True)
-        return await run(db, chosen, targets, at=instant(at), pages=pages or None)
+        return await run(db, targets, at=instant(at), pages=pages or None)
 
 
 def _recrawl_name() -> str:
@@ -65,11 +64,10 @@ async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
-    chosen = settings()
     when = instant(at)
-    async with open_database_of(chosen) as db:
-        refreshed = await refresh(db, chosen, domain, prefix=prefix, at=when)
-        return await run(db, chosen, app.Targets([refreshed.domain]), at=when)
+    async with open_database_of(settings()) as db:
+        refreshed = await refresh(db, settings(), domain, prefix=prefix, at=when)
+        return await run(db, app.Targets([refreshed.domain]), at=when)
 
 
 @flow(name="add", flow_run_name="add {site}", persist_result=False)
@@ -98,17 +96,11 @@ async def add(
         await if_heard(tell_forms(db))
         if not crawl_now:
             return {"domain": domain.authority}
-        return await run(db, chosen, app.Targets([domain]), at=None, domain=domain.authority)
+        return await run(db, app.Targets([domain]), at=None, domain=domain.authority)
 
 
 async def run(
-    db: Database,
-    used: Settings,
-    targets: app.Targets,
-    *,
-    at: datetime | None,
-    pages: int | None = None,
-    **facts: object,
+    db: Database, targets: app.Targets, *, at: datetime | None, pages: int | None = None, **facts: object
 ) -> State[dict[str, object]]:
     """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact.
 
@@ -135,11 +127,11 @@ async def run(
             stack=os.environ.get(STACK, ""),
             at=at,
             max_pages=pages,
-            time_limit=used.shift_time,
+            time_limit=settings().shift_time,
             stop=told,
             count_leases=True,
         )
-        result = await app.crawl(db, used, targets, request, clock=clock, hooks=app.ShiftHooks(show, walk_lease))
+        result = await app.crawl(db, settings(), targets, request, clock=clock, hooks=app.ShiftHooks(show, walk_lease))
     shift = result.shift
     waits = [(domain, wait) for domain, wait in result.waits if wait and wait.reason is not WaitReason.NOT_DUE]
     waiting = [f"{domain.authority} {format_wait(wait, domain, now=result.at)}" for domain, wait in waits]
@@ -147,7 +139,7 @@ async def run(
     for line in said:
         get_run_logger().info("%s", line)
     if app.has_effect(shift) or any(wait.pages for _, wait in waits):
-        shown = markdown(shift, waiting, origin=web_ui_origin(used))
+        shown = markdown(shift, waiting, origin=web_ui_origin(settings()))
         await show_markdown(shown, key="crawl-result", description="What this run did")
     if result.was_stopped:
         await end_early()

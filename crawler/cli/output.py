@@ -2,11 +2,13 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from crawler.errors import CursorAhead, CursorTooOld
 from crawler.json_lines import plain_value
 
 if TYPE_CHECKING:  # rich has 4 MB, and a process that shows pages says two lines
@@ -187,3 +189,23 @@ def print_json_line(document: object) -> None:
     json.dump(document, sys.stdout, default=plain_value)
     sys.stdout.write("\n")
     sys.stdout.flush()
+
+
+@contextmanager
+def telling_of_cursors(*, as_json: bool) -> Iterator[None]:
+    """With --json, a document for a cursor that is too old, or beyond the end.
+
+    The complaint and the exit code are as without.
+    """
+    try:
+        yield
+    except CursorAhead as error:
+        if as_json:
+            document = {"error": "cursor_ahead", "since": error.since, "ends_at": error.end}
+            print_json_line(document | {"remedy": "recrawl export DOMAIN"})
+        raise
+    except CursorTooOld as error:
+        if as_json:
+            document = {"error": "cursor_too_old", **pick(error, "since", "kept_from", "domain")}
+            print_json_line(document | {"remedy": f"recrawl export {error.domain or 'DOMAIN'}"})
+        raise

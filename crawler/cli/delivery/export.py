@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.cursors import told_if_useless
 from crawler.cli.options import Json
-from crawler.cli.output import out, print_json, remark
+from crawler.cli.output import out, print_json, remark, telling_of_cursors
 from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
@@ -69,7 +68,7 @@ def export(
                 db, request, open_stream=lambda: sys.stdout.buffer, at=datetime.now(UTC), on_progress=progress
             )
 
-    with told_if_useless(as_json=as_json):
+    with telling_of_cursors(as_json=as_json):
         done = with_database(work)
     if as_json:
         print_json({"domain": domain, "pages": done.pages, "next": done.cursor})

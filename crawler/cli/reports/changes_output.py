@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from crawler.app import changes as app
-from crawler.cli.cursors import told_if_useless
 from crawler.cli.marked import joined, marked, say_beneath
-from crawler.cli.output import print_json, print_json_line, printable, remark, say, say_heading
+from crawler.cli.output import print_json, print_json_line, printable, remark, say, say_heading, telling_of_cursors
 from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.kinds import KIND_WORDS, KINDS, NEWS
 from crawler.format.values import format_count, format_share, format_when
@@ -37,7 +36,7 @@ def changes(query: app.ChangesQuery, *, top: int | None, at: datetime | None, di
 
 
 def changes_as_json(query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool) -> None:
-    with told_if_useless(as_json=True):
+    with telling_of_cursors(as_json=True):
         found = with_database(lambda db, _: app.read_changes(db, query, most=top or TOP_JSON, blocks=diff, at=at))
     print_json({"changes": found.items, "next": found.next, "more": found.more})
 
@@ -69,7 +68,7 @@ def follow(query: app.ChangesQuery, *, from_now: bool, as_json: bool, diff: bool
         await interrupts.or_stop(show_all(db))
         return interrupts.exit_code
 
-    with told_if_useless(as_json=as_json):
+    with telling_of_cursors(as_json=as_json):
         return with_database(work, patient=True)
 
 
