@@ -1,22 +1,37 @@
-"""crawl: a shift over everything that is due."""
+"""crawl, recrawl, add: a shift over what is due, over a domain, over a new one; a task run for each lease."""
 
-from prefect import State, flow
+import os
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from uuid import UUID
+
+from prefect import State, flow, get_run_logger
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from crawler.app.crawl import find_targets
-from crawler.app.database import open_database_of
+from crawler.app import crawl as app
+from crawler.app.database import Database, open_database_of
+from crawler.app.domains import add_domains
+from crawler.app.refresh import refresh
+from crawler.app.running.local_stack import web_ui_origin
+from crawler.app.status import WaitReason, format_wait
+from crawler.clock import Clock
 from crawler.settings import settings
-from flows.ending import says_why
-from flows.shift import instant, run
+from flows.ending import end_early, named, says_why, told_to_end
+from flows.form import SettingsForm, instant, patch_in, tell_forms
+from flows.lease import Progress, as_task, if_heard, show_markdown
+from flows.notify import show_told
+from flows.result import markdown, sentences
+
+STACK = "RECRAWL_STACK"  # the local stack's name: it frees the leases of runs that it finds dead
+MAX_NAMED = 3  # waiting domains in the message of a run's state
 
 
-def _name() -> str:
-    domain = flow_run.parameters.get("domain")
-    return f"crawl {domain}" if domain else "crawl all that is due"
+class BrokenDomains(Exception):
+    """An error of our own has ended the leases of some domains; the others were crawled."""
 
 
-@flow(name="crawl", flow_run_name=_name, persist_result=False)
+@flow(name="crawl", flow_run_name=named("crawl", without="crawl all that is due"), persist_result=False)
 @says_why
 async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[str, object]]:
     """Look at the pages that are due, and at those that were never fetched, the most valuable first.
@@ -27,8 +42,113 @@ async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[st
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
-    chosen = settings()
+    async with open_database_of(settings()) as db:
+        targets = await app.find_targets(db, [domain] if domain else [], at=instant(at), only_due=True)
+        return await run(db, targets, at=instant(at), pages=pages or None)
+
+
+def _recrawl_name() -> str:
+    domain, prefix = flow_run.parameters.get("domain", ""), flow_run.parameters.get("prefix", "")
+    is_all = prefix in {"", "/", *(f"{scheme}://{domain}/" for scheme in ("http", "https"))}
+    return " ".join(filter(None, ("recrawl", domain, "" if is_all else prefix)))
+
+
+@flow(name="recrawl", flow_run_name=_recrawl_name, persist_result=False)
+@says_why
+async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str, object]]:
+    """Make every page of a domain due now, or those under a prefix, and look at them.
+
+    Args:
+        domain: A registered domain, such as docs.example.com.
+        prefix: What the pages' URLs begin with: a path such as /blog/ or a whole URL; empty for all of the domain.
+        at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
+
+    """
+    when = instant(at)
+    async with open_database_of(settings()) as db:
+        refreshed = await refresh(db, settings(), domain, prefix=prefix, at=when)
+        return await run(db, app.Targets([refreshed.domain]), at=when)
+
+
+@flow(name="add", flow_run_name="add {site}", persist_result=False)
+@says_why
+async def add(
+    site: str,
+    *,
+    crawl_now: bool = True,
+    domain_settings: SettingsForm = SettingsForm(),  # noqa: B008
+) -> dict[str, object] | State[dict[str, object]]:
+    """Register a domain and read it for the first time.
+
+    Args:
+        site: A name such as docs.example.com, or the URL of a page to begin with.
+        crawl_now: Look at its pages at once; else they wait for the next scheduled crawl.
+        domain_settings: What is left as it is means the default; all of it can be changed later.
+
+    """
+    chosen, now = settings(), datetime.now(UTC)
+    patch = patch_in(domain_settings)
     async with open_database_of(chosen) as db:
-        targets = await find_targets(db, [domain] if domain else [], at=instant(at), only_due=True)
-        done, message = await run(db, chosen, targets, at=instant(at), pages=pages or None)
-        return Completed(data=done, message=message)
+        (added,) = await add_domains(db, chosen, [site], patch, at=now)
+        domain = added.new_domain
+        if added.warning:
+            get_run_logger().warning("%s", added.warning)
+        await if_heard(tell_forms(db))
+        if not crawl_now:
+            return {"domain": domain.authority}
+        return await run(db, app.Targets([domain]), at=None, domain=domain.authority)
+
+
+async def run(
+    db: Database, targets: app.Targets, *, at: datetime | None, pages: int | None = None, **facts: object
+) -> State[dict[str, object]]:
+    """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact.
+
+    Returns the state of the run: the figures of what was done beside other facts, and what was done and why domains
+    wait as its message.
+    """
+    clock = Clock.at(at)
+    progress: dict[UUID, Progress] = {}
+
+    async def walk_lease(lease: app.Lease, walk_it: Callable[[], Awaitable[app.LeaseResult]]) -> app.LeaseResult:
+        progress[lease.token] = Progress(pending=await app.count_due(db, [lease.domain], at=clock.now()) or 0)
+        try:
+            return await as_task(lease, walk_it, progress[lease.token])
+        finally:
+            del progress[lease.token]
+
+    def show(lease: app.Lease, stats: app.CrawlStats) -> None:
+        if lease.token in progress:
+            progress[lease.token].stats = stats
+
+    with told_to_end() as told:
+        request = app.CrawlRequest(
+            role="flow",
+            stack=os.environ.get(STACK, ""),
+            at=at,
+            max_pages=pages,
+            time_limit=settings().shift_time,
+            stop=told,
+            count_leases=True,
+        )
+        result = await app.crawl(db, settings(), targets, request, clock=clock, hooks=app.ShiftHooks(show, walk_lease))
+    shift = result.shift
+    waits = [(domain, wait) for domain, wait in result.waits if wait and wait.reason is not WaitReason.NOT_DUE]
+    waiting = [f"{domain.authority} {format_wait(wait, domain, now=result.at)}" for domain, wait in waits]
+    said = sentences(shift, waiting)
+    for line in said:
+        get_run_logger().info("%s", line)
+    if app.has_effect(shift) or any(wait.pages for _, wait in waits):
+        shown = markdown(shift, waiting, origin=web_ui_origin(settings()))
+        await show_markdown(shown, key="crawl-result", description="What this run did")
+    if result.was_stopped:
+        await end_early()
+    await show_told(result.delivered)
+    if result.notify_error:
+        get_run_logger().warning("%s; the next run of notify tells what was found", result.notify_error)
+    if shift.broken:
+        raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
+    more = [f"{len(waiting) - MAX_NAMED} more domains wait"] if len(waiting) > MAX_NAMED else []
+    done = said[:1] if app.has_effect(shift) or not waiting else []
+    message = "; ".join([*done, *waiting[:MAX_NAMED], *more])
+    return Completed(data=facts | shift.stats.as_dict(), message=message)

@@ -1,4 +1,4 @@
-"""How a run ends before its time.
+"""What a run is called, and how it ends before its time.
 
 Told to end, it does so in good order: what is in flight is recorded, and its domains are given back. What its user can
 mend, it says in one line.
@@ -68,3 +68,13 @@ def says_why(work: Callable[Given, Awaitable[Found]]) -> Callable[Given, Awaitab
             return Failed(message=str(error))
 
     return told
+
+
+def named(work: str, *, without: str = "") -> Callable[[], str]:
+    """Return what names the runs of a flow by their domain. without: the name of one that is given none."""
+
+    def name() -> str:
+        domain = flow_run.parameters.get("domain")
+        return f"{work} {domain}" if domain else without or work
+
+    return name

@@ -1,11 +1,17 @@
-"""A domain's settings as a form of the user interface: one field for each entry of the table of settings."""
+"""The forms of the user interface: a domain's settings, a field for each; knowledge time; domains to choose from."""
 
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from prefect.client.orchestration import get_client
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from crawler import times
+from crawler.app.database import Database
 from crawler.app.settings import SETTINGS, Kind, Setting, SettingsPatch, parse_field, patch_of
+from crawler.errors import BadInput
+from crawler.runtime.prefect.api import offer_domains
 
 _CHOICE = re.compile(r"[a-z]+(\|[a-z]+)+")  # a pattern that is a list of words
 # Typed as for the command: 95%, 500MB, 3d. What nobody has typed is empty.
@@ -66,3 +72,19 @@ def _value(setting: Setting, value: Any) -> Any:
     if isinstance(value, list):
         return [parse_field(setting, one) for one in value]
     return parse_field(setting, value) if isinstance(value, str) else value
+
+
+def instant(text: str) -> datetime | None:
+    """The knowledge time that a run was given, or None for the present. Raises BadInput."""
+    if not text:
+        return None
+    try:
+        return times.instant(text)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+
+
+async def tell_forms(db: Database) -> None:
+    """Let the forms that ask for a domain offer those that are registered now."""
+    async with get_client() as client:
+        await offer_domains(client, db)

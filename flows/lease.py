@@ -4,12 +4,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from prefect import task
-from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
+from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifact, aupdate_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 from prefect.settings import PREFECT_API_URL
@@ -55,6 +55,17 @@ async def if_heard(showing: Awaitable[T]) -> T | None:
         return None
 
 
+async def show_markdown(text: str, *, key: str, description: str) -> None:
+    """Show a text as an artifact of this run. key: of all its versions."""
+    await if_heard(acreate_markdown_artifact(text, key=key, description=description))
+
+
+def emit(event: str, name: str, payload: dict[str, Any], *, kind: str = "domain") -> None:
+    """Emit an event for automations, about a domain or another kind of thing."""
+    resource = {"prefect.resource.id": f"recrawl.{kind}.{name}", "prefect.resource.name": name}
+    emit_event(event=event, resource=resource, payload=payload)
+
+
 @task(cache_policy=NO_CACHE, persist_result=False)
 async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
     """Crawl one lease. The domain is the first argument, so that the run shows it.
@@ -74,11 +85,7 @@ async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], p
     artifact = await made
     if artifact is not None:
         await if_heard(aupdate_progress_artifact(artifact, progress=100.0))
-    emit_event(
-        event=LEASE_ENDED,
-        resource={"prefect.resource.id": f"recrawl.domain.{domain}", "prefect.resource.name": domain},
-        payload=walked.stats.as_dict() | {"hold": walked.hold.reason if walked.hold else None},
-    )
+    emit(LEASE_ENDED, domain, walked.stats.as_dict() | {"hold": walked.hold.reason if walked.hold else None})
     return walked
 
 

@@ -2,16 +2,17 @@
 
 from datetime import timedelta
 
-from prefect import State, flow
+from prefect import State, flow, get_run_logger
 from prefect.states import Completed
 
 from crawler.app.database import open_database_of
-from crawler.app.delivery.notifications import count_failing, deliver_due
+from crawler.app.delivery.notifications import Delivered, count_failing, deliver_due
 from crawler.clock import Clock
+from crawler.format.deliveries import format_delivered, format_undelivered
 from crawler.settings import settings
 from flows.ending import says_why
-from flows.shift import instant
-from flows.telling import show_told, told_sentence, untold_sentences
+from flows.form import instant
+from flows.lease import show_markdown
 
 NOT_ALL_TOLD = "NotAllTold"  # what automations may wait for: prefect.flow-run.NotAllTold
 WITHIN = timedelta(minutes=4)  # the next run comes after five, and goes on with what a slow target has left
@@ -39,3 +40,25 @@ async def notify(at: str = "") -> State[dict[str, int]]:
         return Completed(name=NOT_ALL_TOLD, message=" ".join(untold_sentences(done)), data=counts)
     left = f" {waiting} that failed before are left alone for a while." if waiting else ""
     return Completed(message=f"{told_sentence(done)}{left}", data=counts)
+
+
+async def show_told(done: Delivered) -> None:
+    """Say in the run's log and by an artifact what was sent. No address is shown."""
+    log = get_run_logger()
+    if done.messages:
+        log.info("%s", format_delivered(done.changes, done.messages))
+    for number, why in done.untold.items():
+        log.warning("%s", format_undelivered(number, why))
+    if done.messages or done.untold:
+        shown = "\n\n".join([told_sentence(done), *untold_sentences(done)])
+        await show_markdown(shown, key="notify-result", description="What was told")
+
+
+def told_sentence(done: Delivered) -> str:
+    """How much was told."""
+    return f"{format_delivered(done.changes, done.messages)}."
+
+
+def untold_sentences(done: Delivered) -> list[str]:
+    """Who was not told, and why."""
+    return [f"S{format_undelivered(number, why)[1:]}." for number, why in done.untold.items()]

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import acreate_markdown_artifact
-from prefect.events import emit_event
 
 from crawler.app.database import open_database_of
 from crawler.app.registration import domain_named
@@ -13,10 +11,9 @@ from crawler.app.reports import HourlyPlan, Planned, plan_hourly
 from crawler.format.reports import format_plan, markdown_table
 from crawler.format.values import format_bytes
 from crawler.settings import settings
-from flows.choices import tell_forms
 from flows.ending import says_why
-from flows.lease import if_heard
-from flows.shift import instant
+from flows.form import instant, tell_forms
+from flows.lease import emit, if_heard, show_markdown
 
 FRESHNESS_BELOW = "recrawl.freshness.below"
 TRAFFIC_OFF = "recrawl.traffic.off"
@@ -47,8 +44,17 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     for each in shown:
         if each.plan.finding:
             get_run_logger().warning("%s: %s", each.domain.authority, each.plan.finding)
-    await if_heard(acreate_markdown_artifact(markdown(shown), key="plan-result", description="What was planned"))
-    return {each.domain.authority: facts(each) for each in shown}
+    await show_markdown(markdown(shown), key="plan-result", description="What was planned")
+    return {
+        each.domain.authority: {
+            "importance": each.importance,
+            "price": each.price.per_request,
+            "requests": each.plan.requests,
+            "freshness": each.plan.expected.freshness if each.known else None,
+            "finding": each.plan.finding,
+        }
+        for each in shown
+    }
 
 
 def tell(done: HourlyPlan) -> None:
@@ -64,38 +70,13 @@ def tell(done: HourlyPlan) -> None:
     for below in done.below:
         log.warning("%s: %.1f %% fresh of %.1f %% wanted", below.domain, 100 * below.freshness, 100 * below.target)
         payload = {"freshness": below.freshness, "target": below.target, "finding": below.finding}
-        emit_event(event=FRESHNESS_BELOW, resource=resource(below.domain), payload=payload)
+        emit(FRESHNESS_BELOW, below.domain, payload)
     for each in done.traffic:
         name, hour = each.domain.authority, each.judged.traffic
         log.warning("%s, hour from %s: %s", name, f"{hour.hour:%Y-%m-%dT%H:%MZ}", each.judged.why)
-        emit_event(
-            event=TRAFFIC_OFF,
-            resource=resource(name),
-            payload={
-                "why": each.judged.why,
-                "hour": hour.hour.isoformat(),
-                "looks": hour.looks,
-                "errors": hour.errors,
-                "latency_ms": hour.latency_ms,
-            },
-        )
-
-
-def resource(domain: str) -> dict[str, str]:
-    """The domain as what an event is about."""
-    return {"prefect.resource.id": f"recrawl.domain.{domain}", "prefect.resource.name": domain}
-
-
-def facts(planned: Planned) -> dict[str, object]:
-    """The facts of one domain's plan, by name."""
-    outlook = planned.plan.expected
-    return {
-        "importance": planned.importance,
-        "price": planned.price.per_request,
-        "requests": planned.plan.requests,
-        "freshness": outlook.freshness if planned.known else None,
-        "finding": planned.plan.finding,
-    }
+        facts = {"why": each.judged.why, "hour": hour.hour.isoformat()}
+        counts = {"looks": hour.looks, "errors": hour.errors, "latency_ms": hour.latency_ms}
+        emit(TRAFFIC_OFF, name, facts | counts)
 
 
 def markdown(planned: Sequence[Planned]) -> str:

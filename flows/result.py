@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from crawler import times
 from crawler.app.crawl import Change, CrawlStats, FoundPage, ShiftResult, Url, has_effect
 from crawler.format.reasons import HEADINGS, format_reason
+from crawler.format.reports import markdown_table
 from crawler.format.values import format_bytes, format_count
 from crawler.server import history_at
 
@@ -35,9 +36,8 @@ def sentences(shift: ShiftResult, waits: Sequence[str] = ()) -> list[str]:
 
 
 def _counts(stats: CrawlStats) -> list[str]:
-    found = [
-        (ALL_HEADINGS[change].lower(), stats.changes[change]) for change in ALL_HEADINGS if change is not Change.UNKNOWN
-    ]
+    headings = [change for change in ALL_HEADINGS if change is not Change.UNKNOWN]
+    found = [(ALL_HEADINGS[change].lower(), stats.changes[change]) for change in headings]
     found += [("dead links", stats.dead_links), ("failed", stats.failed), ("new links", stats.new)]
     return [f"{count:,} {name}" for name, count in found if count]
 
@@ -50,16 +50,14 @@ def markdown(shift: ShiftResult, waits: Sequence[str] = (), *, origin: str | Non
     total = shift.stats
     lines = ["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in facts(total))]
     if total.reasons:
-        lines += [
-            "",
-            "Failed: " + ", ".join(f"{said(reason)} {count}" for reason, count in total.reasons.most_common()),
-        ]
+        reasons = ", ".join(f"{said(reason)} {count}" for reason, count in total.reasons.most_common())
+        lines += ["", f"Failed: {reasons}"]
     if len(shift.by_domain) > 1:
-        lines += ["", "| domain | looked at | changed | new | failed |", "|---|---:|---:|---:|---:|"]
-        lines += [
-            f"| {name} | {stats.looks} | {stats.changes[Change.CHANGED]} | {stats.new} | {stats.failed} |"
+        rows = (
+            (name, *map(str, (stats.looks, stats.changes[Change.CHANGED], stats.new, stats.failed)))
             for name, stats in sorted(shift.by_domain.items())
-        ]
+        )
+        lines += ["", *markdown_table(("domain", "looked at", "changed", "new", "failed"), rows)]
     lines += [
         f"\n{name} is left alone until {times.format_instant(hold.until)}: {text(hold.reason)}"
         for name, hold in shift.holds.items()

@@ -9,8 +9,8 @@ class Days(ProgressBar):
     def __init__(self, days: int) -> None:
         super().__init__(title="days", total=days)
 
-    def advance(self, day: int, days: int) -> None:
-        self.bar.update(self.task, completed=day, total=days)
+    def count(self, day: int, days: int) -> None:
+        self.update(self.task, completed=day, total=days)
 
 
 class Visits(ProgressBar):
@@ -19,9 +19,9 @@ class Visits(ProgressBar):
     def __init__(self, visits: int) -> None:
         super().__init__(title="visits", total=visits)
 
-    def advance(self, visits: int) -> None:
+    def count(self, visits: int) -> None:
         """So many more are made."""
-        self.bar.update(self.task, advance=visits)
+        self.update(self.task, advance=visits)
 
 
 class Runs(ProgressBar):
@@ -30,6 +30,6 @@ class Runs(ProgressBar):
     def __init__(self, runs: int) -> None:
         super().__init__(title="runs", total=runs)
 
-    def advance(self, done: int, runs: int, last: str) -> None:
+    def count(self, done: int, runs: int, last: str) -> None:
         """So many of all runs are done; `last` was the latest."""
-        self.bar.update(self.task, completed=done, total=runs, found=last)
+        self.update(self.task, completed=done, total=runs, found=last)

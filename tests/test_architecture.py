@@ -68,7 +68,10 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "simhash": ("crawler/core/page/fingerprint.py",),
     "sqlalchemy": ("models/", "crawler/store/", "migrations/"),
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),
-    "starlette": ("crawler/server/app.py", "crawler/server/api/", "crawler/runtime/own_address.py"),
+    "starlette": (
+        *("crawler/server/access.py", "crawler/server/app.py", "crawler/server/api/"),
+        "crawler/runtime/own_address.py",
+    ),
     "typer": ("crawler/cli/",),
     "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/server/connections.py", "crawler/server/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),

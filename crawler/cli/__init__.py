@@ -1,8 +1,9 @@
 """The command `recrawl`: parses what was typed, calls crawler.app, prints what it gives.
 
-Each command has a module in a folder by subject: its options and help, and, where printing takes more than a few
-lines, a module `*_output` beside it. `app.PLACES` says where each is. A command's module is imported by `--help`, so
-that it imports what is heavy (crawler.app, crawler.settings, its output module) when it is called.
+Each command has a module in a folder by subject: its options, its help and what it prints. Where printing takes many
+lines there is a module `*_output` beside it. `app.PLACES` says where each is. A command's module is imported by
+`--help`, so that it imports what is heavy (most of crawler.app and crawler.format, its output module) when it is
+called.
 """
 
 from crawler.cli.main import main

@@ -17,9 +17,8 @@ from crawler.errors import BadInput, CrawlerError, CursorTooOld
 # New objects after which the garbage collector looks through them. What a command imports makes a hundred thousand that
 # stay: to look through them every 700, as is usual, is a tenth of what starting takes.
 YOUNG_OBJECTS = 100_000
-NO_THREADS = {
-    "OPENBLAS_NUM_THREADS": "1"
-}  # for multiplying matrices, which nobody here does; numpy starts them at once
+# For multiplying matrices, which nobody here does; numpy starts them at once.
+NO_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, program: str = "recrawl") -> int:
@@ -42,18 +41,10 @@ def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, prog
         return int(ended.code or DONE)
     except typer.TyperException as error:
         return _refuse(error)
-    except typer.Abort:
-        return INTERRUPTED
-    except BadInput as error:
-        complain(str(error))
-        return USAGE
-    except CursorTooOld as error:
-        complain(str(error))
-        return TOO_OLD
     except CrawlerError as error:
         complain(str(error))
-        return PROBLEM
-    except KeyboardInterrupt:
+        return USAGE if isinstance(error, BadInput) else TOO_OLD if isinstance(error, CursorTooOld) else PROBLEM
+    except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
 
 
@@ -73,10 +64,8 @@ def _refuse(error: typer.TyperException) -> int:
     """A usage error in one line; what is no error but a plea for help, in full."""
     message = error.format_message()
     context = getattr(error, "ctx", None)
-    if context is not None and message:
-        complain(f"{message} ({context.command_path} --help)")
-    elif message:
-        complain(message)
+    if message:
+        complain(f"{message} ({context.command_path} --help)" if context is not None else message)
     return USAGE
 
 

@@ -31,11 +31,6 @@ def say_beneath(text: Text, *, indent: int, hanging: int = 0) -> None:
         console.print(Padding(line, (0, 0, 0, indent + (hanging if n else 0)), expand=False))
 
 
-def say_heading(text: str) -> None:
-    """The one heading of an answer."""
-    out().print(Text(printable(text), "bold"), soft_wrap=True)
-
-
 def joined(parts: Sequence[str]) -> str:
     """Facts of one line, those that say something."""
     return ", ".join(part for part in parts if part)

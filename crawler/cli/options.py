@@ -8,6 +8,7 @@ import typer
 from crawler.cli import values
 
 MOST = 2**31 - 1
+NO_DOMAIN = "No domain is registered: recrawl domains add URL"
 
 At = Annotated[
     datetime | None,

@@ -2,11 +2,13 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from crawler.errors import CursorAhead, CursorTooOld
 from crawler.json_lines import plain_value
 
 if TYPE_CHECKING:  # rich has 4 MB, and a process that shows pages says two lines
@@ -44,6 +46,13 @@ def say(text: str) -> None:
     out().print(Text(printable(text)), soft_wrap=True)
 
 
+def say_heading(text: str) -> None:
+    """The one heading of an answer."""
+    from rich.text import Text
+
+    out().print(Text(printable(text), "bold"), soft_wrap=True)
+
+
 def remark(text: str) -> None:
     """A line beside the answer."""
     from rich.text import Text
@@ -76,6 +85,12 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterab
     for row in rows:
         table.add_row(*row)
     _print(table)
+
+
+def show_rows(rows: Iterable[Mapping[str, str]], *, right: Iterable[str] = ()) -> None:
+    """Print a table of rows, at least one, each with its cells by heading. right: the headings of numbers."""
+    rows = list(rows)
+    show(list(rows[0]), [list(row.values()) for row in rows], right=right)
 
 
 def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: set[str]) -> int:
@@ -127,6 +142,11 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
+def pick(value: object, *names: str) -> dict[str, object]:
+    """Return some fields of a value by name, for a document."""
+    return {name: getattr(value, name) for name in names}
+
+
 def print_json(document: object) -> None:
     """The one document of --json."""
     json.dump(document, sys.stdout, default=plain_value, indent=2 if sys.stdout.isatty() else None)
@@ -141,8 +161,51 @@ def print_outcome(document: object, text: str, *, as_json: bool) -> None:
         say(text)
 
 
+def print_found(
+    document: object,
+    rows: Iterable[Mapping[str, str]],
+    *,
+    right: Iterable[str] = (),
+    empty: str,
+    as_json: bool,
+) -> bool:
+    """Print what a command has found: a document with --json, else a table, or the line `empty` without rows.
+
+    Return whether it was a table, for what is said beneath it.
+    """
+    if as_json:
+        print_json(document)
+        return False
+    found = list(rows)
+    if found:
+        show_rows(found, right=right)
+    else:
+        say(empty)
+    return bool(found)
+
+
 def print_json_line(document: object) -> None:
     """One of many documents, in a line, for whoever reads along."""
     json.dump(document, sys.stdout, default=plain_value)
     sys.stdout.write("\n")
     sys.stdout.flush()
+
+
+@contextmanager
+def telling_of_cursors(*, as_json: bool) -> Iterator[None]:
+    """With --json, a document for a cursor that is too old, or beyond the end.
+
+    The complaint and the exit code are as without.
+    """
+    try:
+        yield
+    except CursorAhead as error:
+        if as_json:
+            document = {"error": "cursor_ahead", "since": error.since, "ends_at": error.end}
+            print_json_line(document | {"remedy": "recrawl export DOMAIN"})
+        raise
+    except CursorTooOld as error:
+        if as_json:
+            document = {"error": "cursor_too_old", **pick(error, "since", "kept_from", "domain")}
+            print_json_line(document | {"remedy": f"recrawl export {error.domain or 'DOMAIN'}"})
+        raise

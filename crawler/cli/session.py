@@ -3,11 +3,13 @@
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from crawler.app.database import Database, run_with_database
 from crawler.cli.output import remark
-from crawler.settings import settings
+
+if TYPE_CHECKING:  # --help needs neither
+    from crawler.app.database import Database
+    from crawler.settings import Settings
 
 T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -24,6 +26,11 @@ class Interrupts:
         self.number: int | None = None
         self._patient = patient
         self._work: asyncio.Task[object] | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """Return 128 + the signal that asked to stop, as shells have it; 0 where nobody did."""
+        return 0 if self.number is None else 128 + self.number
 
     def watch(self, work: asyncio.Task[object] | None) -> None:
         self._work = work
@@ -50,14 +57,23 @@ class Interrupts:
             self._work.cancel()
 
 
+def settings() -> "Settings":
+    """Return the settings of this process."""
+    from crawler.settings import settings
+
+    return settings()
+
+
 def with_database(
-    work: Callable[[Database, Interrupts], Awaitable[T]], *, connections: int = 2, patient: bool = False
+    work: "Callable[[Database, Interrupts], Awaitable[T]]", *, connections: int = 2, patient: bool = False
 ) -> T:
     """Run asynchronous work on the crawl's database, and leave everything running that ran before, nothing else.
 
     patient: the work looks at `Interrupts.stop` and ends early by itself.
     Raises SystemExit, 128 + the signal, where it was ended by one.
     """
+    from crawler.app.database import run_with_database
+
     terminate = signal.getsignal(signal.SIGTERM)
     interrupts = Interrupts(patient=patient)
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import datetime
-from typing import assert_never
 
 from crawler.core.change import diff_words, excerpt, with_marks
 from crawler.core.freshness import ELSEWHERE, REQUESTED, Terms, Wanted, credible_interval
@@ -165,24 +164,20 @@ def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:
     return f"{stored}; today {_why_then(today)}: {format_instant(today.at)}"
 
 
+WHY_THEN = {
+    Bound.PRICE: "a look pays off {span} after the last one",
+    Bound.LEAST: "a look pays off sooner, but {least} says {span} after the last one",
+    Bound.MOST: "a look does not pay off by then, but {most} says {span} after the last one",
+    Bound.ONCE: "a rule wants no more of it",
+    Bound.POLICY: "the domain's policy says {span} after the last one",
+}
+
+
 def _why_then(today: Due) -> str:
     """Return the bound that holds, as a reason."""
     assert today.gap is not None
-    span, who = format_span(today.gap), "a rule" if today.by_rule else "the longest interval"
-    match today.bound:
-        case Bound.PRICE:
-            return f"a look pays off {span} after the last one"
-        case Bound.LEAST:
-            least = "a rule" if today.by_rule else "the least interval"
-            return f"a look pays off sooner, but {least} says {span} after the last one"
-        case Bound.MOST:
-            return f"a look does not pay off by then, but {who} says {span} after the last one"
-        case Bound.ONCE:
-            return "a rule wants no more of it"
-        case Bound.POLICY:
-            return f"the domain's policy says {span} after the last one"
-        case _:
-            assert_never(today.bound)
+    least, most = ("a rule", "a rule") if today.by_rule else ("the least interval", "the longest interval")
+    return WHY_THEN[today.bound].format(span=format_span(today.gap), least=least, most=most)
 
 
 def format_change_rate(page: PageFacts, source: PriorSource | None) -> str:
@@ -194,13 +189,8 @@ def format_change_rate(page: PageFacts, source: PriorSource | None) -> str:
     if looks < 2 or page.version == 0 or page.state is State.REFUSED:
         return f"it changes {rate}, {_as_others(page, source)}"
     found = f"{format_count(looks, 'look')} found {format_count(page.changes, 'change')}"
-    return f"it changes {rate}{_by_how_much(page)}: {found}"
-
-
-def _by_how_much(page: PageFacts) -> str:
-    if not page.amounts.changes:
-        return ""
-    return f", by about {format_amount(page.amounts.total / page.amounts.changes)} of its text"
+    amount = format_amount(page.amounts.total / page.amounts.changes) if page.amounts.changes else ""
+    return f"it changes {rate}{f', by about {amount} of its text' if amount else ''}: {found}"
 
 
 def format_amount(amount: float) -> str:
@@ -211,26 +201,21 @@ def format_amount(amount: float) -> str:
     return named.get(round(1 / amount), f"{amount:.0%}")
 
 
+AS_OTHERS = {
+    PriorLevel.NOTHING: "as pages do of which nothing is known",
+    PriorLevel.TEMPLATE: "as pages like {template} do ({pages} looked at again)",
+    PriorLevel.DOMAIN: "as pages of its domain do ({pages} looked at again)",
+    PriorLevel.KIND: "as pages of .{kind} sites do ({sites})",
+    PriorLevel.ALL: "as pages of all sites do ({sites})",
+}
+
+
 def _as_others(page: PageFacts, source: PriorSource | None) -> str:
     """Return what is estimated of a page before its second visit."""
-    level = source.level if source else PriorLevel.NOTHING
-    if source is None or level is PriorLevel.NOTHING:
-        return "as pages do of which nothing is known"
-    pages, sites = (
-        f"({format_count(source.pages, 'page')} looked at again)",
-        f"({format_count(source.domains, 'site')})",
-    )
-    match level:
-        case PriorLevel.TEMPLATE:
-            return f"as pages like {page.template} do {pages}"
-        case PriorLevel.DOMAIN:
-            return f"as pages of its domain do {pages}"
-        case PriorLevel.KIND:
-            return f"as pages of .{source.kind} sites do {sites}"
-        case PriorLevel.ALL:
-            return f"as pages of all sites do {sites}"
-        case _:
-            assert_never(level)
+    if source is None:
+        return AS_OTHERS[PriorLevel.NOTHING]
+    pages, sites = format_count(source.pages, "page"), format_count(source.domains, "site")
+    return AS_OTHERS[source.level].format(template=page.template, kind=source.kind, pages=pages, sites=sites)
 
 
 TIMES = {1: "once", 2: "twice"}

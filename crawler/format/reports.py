@@ -1,21 +1,23 @@
 """Figures of reports, plans and audits as people read them, and tables in Markdown."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from crawler.core.freshness import Agreement
 from crawler.format.values import format_share
-from crawler.planner import Planned
+from crawler.planner import BudgetSource, ForecastStep, Planned
+
+# Where the budget of a forecast comes from.
+BUDGET_SOURCES = {
+    BudgetSource.BUDGET: "by its budget",
+    BudgetSource.TARGET: "by its target",
+    BudgetSource.OVERALL: "of what all domains together may make",
+    BudgetSource.PRICE: "as its pages' changes are worth; it has no budget of its own",
+}
 
 
-class PlanCells(NamedTuple):
-    """The plan of one domain. requests: a day."""
-
-    importance: str
-    price: str
-    budget: str
-    requests: str
-    freshness: str
+def format_step(step: ForecastStep) -> str:
+    """Return the name of a step of a forecast: how many times today's budget it is, if it is any."""
+    return "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}"
 
 
 def format_agreement(agreement: Agreement) -> tuple[str, str, str]:
@@ -23,16 +25,16 @@ def format_agreement(agreement: Agreement) -> tuple[str, str, str]:
     return f"{agreement.looks:,}", format_share(agreement.expected_fresh), format_share(agreement.found_fresh)
 
 
-def format_plan(planned: Planned) -> PlanCells:
-    """Return the figures of a plan; the budget is what the user set, or what a target takes."""
+def format_plan(planned: Planned) -> tuple[str, ...]:
+    """Return importance, price, budget, requests a day and freshness; the budget as set, or what a target takes."""
     budget = planned.domain.settings.budget_per_day
     budget = budget if budget is not None or planned.plan.asked is None else round(planned.plan.asked)
-    return PlanCells(
-        importance=f"{planned.importance:.2f}",
-        price=f"{planned.price.per_request:.3g}",
-        budget="-" if budget is None else f"{budget:,}",
-        requests=f"{planned.plan.requests:,.1f}",
-        freshness=format_share(planned.plan.expected.freshness if planned.known else None),
+    return (
+        f"{planned.importance:.2f}",
+        f"{planned.price.per_request:.3g}",
+        "-" if budget is None else f"{budget:,}",
+        f"{planned.plan.requests:,.1f}",
+        format_share(planned.plan.expected.freshness if planned.known else None),
     )
 
 

@@ -1,11 +1,16 @@
-"""The settings of domains in words, and what a change of them changed."""
+"""The settings, rules and hours of domains in words, and what a change of them changed."""
 
+from datetime import datetime
 from typing import Any
 
+from crawler.core.budget import closing, opening, speed_at
+from crawler.core.domain import Domain
 from crawler.core.domain_settings import BY_NAME, SETTINGS, DomainSettings, value_of
 from crawler.core.opic import Order
+from crawler.core.page import View
+from crawler.core.page_rules import PageRule
 from crawler.core.setting import Kind
-from crawler.format.values import format_bytes, format_share, format_span
+from crawler.format.values import format_bytes, format_count, format_share, format_span, format_when
 
 
 def format_setting(name: str, value: Any) -> str:
@@ -58,3 +63,40 @@ def format_changed_settings(before: DomainSettings, after: DomainSettings) -> li
     """Format the settings that differ, each from what to what; none where all are as they were."""
     pairs = zip(format_all_settings(before), format_all_settings(after), strict=True)
     return [f"{label}: {was or 'as usual'} -> {now or 'as usual'}" for (label, was), (_, now) in pairs if was != now]
+
+
+def format_rule(rule: PageRule) -> str:
+    """Format a rule in a line."""
+    said = [
+        f"looked at no sooner than after {format_span(rule.least)}" if rule.least is not None else "",
+        f"no later than after {format_span(rule.most)}" if rule.most is not None else "",
+        f"{rule.weight:g} times as important" if rule.weight is not None else "",
+        "never looked at again" if rule.once else "",
+        f"{format_count(rule.max_pages, 'page')} at most" if rule.max_pages is not None else "",
+        f"compared: {format_view(rule.view)}" if rule.view else "",
+        f"in a browser: {rule.render}" if rule.render is not None else "",
+    ]
+    return f"{rule.pattern}: {', '.join(filter(None, said))}"
+
+
+def format_view(view: View) -> str:
+    """Format which parts of a page are compared; an empty string for all."""
+    ignored = " and ".join(view.ignore + tuple(f"what {text!r} finds" for text in view.ignore_text))
+    watched = f"only {' and '.join(view.watch)}" if view.watch else ""
+    return " ".join(filter(None, [watched or ("all" if ignored else ""), f"without {ignored}" if ignored else ""]))
+
+
+def format_opening(domain: Domain, *, at: datetime) -> str:
+    """Format whether the hours are open at an instant, how fast requests may be sent, and until when.
+
+    An empty string where they are always open.
+    """
+    if domain.hours.is_always:
+        return ""
+    opens_at = opening(domain.hours, at)
+    if opens_at > at:
+        return f"closed until {format_when(opens_at, now=at)}"
+    closes_at = closing(domain.hours, at)
+    until = f" until {format_when(closes_at, now=at)}" if closes_at else ""
+    speed = speed_at(domain.hours, at)
+    return f"open{until}{f', {speed:g} times the usual speed' if speed != 1 else ''}"

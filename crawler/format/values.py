@@ -36,8 +36,7 @@ def format_span(length: timedelta) -> str:
     seconds = abs(length.total_seconds())
     if seconds < 60:
         return f"{seconds:.3g} s"
-    for size, unit in ((60, "minutes"), (3600, "hours"), (86_400, "days")):
-        limit = {"minutes": 120 * 60, "hours": 72 * 3600, "days": math.inf}[unit]
+    for size, unit, limit in ((60, "minutes", 120 * 60), (3600, "hours", 72 * 3600), (86_400, "days", math.inf)):
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}" if seconds / size >= 9.95 else f"{seconds / size:.1f} {unit}"
     raise AssertionError(length)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -13,6 +14,7 @@ from mcp.types import ToolAnnotations
 
 from crawler import __version__
 from crawler.app import App, BadInput, CrawlerError, DomainReport, EventKind, FeedItem, SearchHit, open_app
+from crawler.json_lines import plain_value
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,19 +24,10 @@ MOST_CHANGES = 50
 MOST_DOMAINS = 50  # of which freshness tells
 MOST_BLOCKS = 5  # of one change
 MOST_CHARS = 20_000  # of a text in one answer; the rest by offset
-WEEK = timedelta(days=7)
 PATIENCE = timedelta(seconds=20)  # for the index of a search; clients give a tool up after a minute or so
 MOST_SEARCHES = 8  # at a time, those among them that nobody waits for any more
 STILL_MADE = "the index to search is still being made: search again in a minute"
-NEWS = (
-    EventKind.CHANGED,
-    EventKind.GONE,
-    EventKind.MOVED,
-    EventKind.REFUSED,
-    EventKind.BACK,
-    EventKind.FIRST,
-    EventKind.BOILERPLATE,
-)
+NEWS = frozenset(EventKind) - {EventKind.HELD_BACK, EventKind.LET_GO, EventKind.HINT}
 INSTRUCTIONS = """\
 recrawl keeps copies of chosen web domains, with every version of each page. search finds parts of pages by words, text
 gives a page (also as it was), changes says what changed, freshness how far the copies can be relied on. Texts are those
@@ -118,15 +111,14 @@ class Tools:
             raise BadInput(f"no such version of {url} is kept")
         if not found.version.is_kept:
             raise BadInput(f"version {found.version.number} of {url} was thinned out: its text is not kept")
-        part = found.text[max(offset, 0) :][:MOST_CHARS]
-        end = max(offset, 0) + len(part)
+        end = max(offset, 0) + MOST_CHARS
         return {
             "url": found.url,
             "title": found.version.title,
             "state": found.state.value,
             "version": found.version.number,
             "version_at": found.version.at.isoformat(),
-            "text": part,
+            "text": found.text[max(offset, 0) : end],
             "next_offset": end if end < len(found.text) else None,
         }
 
@@ -194,35 +186,22 @@ def _instant(text: str | None) -> datetime | None:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
+def _picked(value: object, *names: str) -> dict[str, Any]:
+    """Return fields of a value by name, instants in ISO 8601 and enumerations by their values."""
+    found = {name: getattr(value, name) for name in names}
+    return {name: plain_value(each) if isinstance(each, datetime | Enum) else each for name, each in found.items()}
+
+
 def _hit(hit: SearchHit) -> dict[str, Any]:
-    names = ("url", "title", "heading", "excerpt", "version", "version_at")
-    return {name: getattr(hit, name) for name in names}
+    return _picked(hit, "url", "title", "heading", "excerpt", "version", "version_at")
 
 
 def _change(item: FeedItem) -> dict[str, Any]:
-    return {
-        "position": item.position,
-        "at": item.at.isoformat(),
-        "url": item.url,
-        "title": item.title,
-        "change": item.change.value,
-        "amount": item.amount,
-        "version": item.version,
-        "moved_to": item.moved_to,
-        "blocks": [{"part": each.part.value, "was": each.was, "now": each.now} for each in item.blocks[:MOST_BLOCKS]],
-    }
+    blocks = [_picked(each, "part", "was", "now") for each in item.blocks[:MOST_BLOCKS]]
+    facts = _picked(item, "position", "at", "url", "title", "change", "amount", "version", "moved_to")
+    return facts | {"blocks": blocks}
 
 
 def _freshness(report: DomainReport) -> dict[str, Any]:
-    return {
-        "domain": report.domain,
-        "freshness": report.freshness,
-        "known": report.known,
-        "new": report.new,
-        "gone": report.gone,
-        "dead_links": report.dead_links,
-        "withheld": report.withheld,
-        "last_visit_at": report.last_visit_at.isoformat() if report.last_visit_at else None,
-        "oldest_look_at": report.oldest_look_at.isoformat() if report.oldest_look_at else None,
-        "finding": report.finding,
-    }
+    counts = ("known", "new", "gone", "dead_links", "withheld")
+    return _picked(report, "domain", "freshness", *counts, "last_visit_at", "oldest_look_at", "finding")

@@ -5,22 +5,21 @@ this server, so every request names its own address, and every form carries a wo
 """
 
 import hmac
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawler.app.running.serving import ENTERING, ENTRANCE, FEED, LONGEST_NONCE, PROOF_PATH, Signer, proof_of
 from crawler.server.api import is_api_path
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[Message, Receive, Send], Awaitable[None]]
 
 CODE_LASTS = timedelta(hours=12)  # an address that was printed and not used
 SESSION_LASTS = timedelta(days=30)
 OPEN_PATHS = (ENTRANCE, "/style.css", FEED)  # what somebody who has not entered may ask for; a feed wants its token
 READING = ("GET", "HEAD")
+NO_STORE = {"cache-control": "no-store"}
 
 # Nothing but a style sheet and pictures of our own: texts of strangers' pages cannot become anything that runs.
 POLICY = (
@@ -79,27 +78,24 @@ class Doorkeeper:
         """What only a server that knows the key can say, to a command that is about to send somebody here."""
         return proof_of(self._signer.key, port=self._port, nonce=nonce[:LONGEST_NONCE])
 
-    def refusal(self, scope: Mapping[str, Any]) -> str:
+    def refusal(self, scope: Scope) -> str:
         """Why a request is not from a page of this server, or not for this server; empty if it may be answered."""
-        if [value.decode("latin-1").lower() for value in _values(scope, b"host")] not in [[h] for h in self._hosts]:
+        headers = Headers(scope=scope)
+        if [value.lower() for value in headers.getlist("host")] not in [[host] for host in self._hosts]:
             return f"this is {self.addresses[0]}"
-        origins = [value.decode("latin-1") for value in _values(scope, b"origin")]
+        origins = headers.getlist("origin")
         if not set(origins) <= set(self.addresses) or (scope["method"] not in READING and len(origins) != 1):
             return "only its own pages may ask"
         return ""
 
 
-def _values(scope: Mapping[str, Any], name: bytes) -> list[bytes]:
-    return [value for key, value in scope["headers"] if key == name]
-
-
-def guarded(app: Asgi, doorkeeper: Doorkeeper, *, now: Callable[[], datetime], refuse: Asgi) -> Asgi:
+def guarded(app: ASGIApp, doorkeeper: Doorkeeper, *, now: Callable[[], datetime], refuse: ASGIApp) -> ASGIApp:
     """The application behind the doorkeeper; every answer has the headers of this module.
 
     scope["session"]: of who has entered, else an empty string.  refuse: answers who has not.
     """
 
-    async def checked(scope: Message, receive: Receive, send: Send) -> None:
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await app(scope, receive, send)
             return
@@ -114,10 +110,11 @@ def guarded(app: Asgi, doorkeeper: Doorkeeper, *, now: Callable[[], datetime], r
 
         why = doorkeeper.refusal(scope)
         if why:
-            await _plainly(send_guarded, 403, why)
+            await PlainTextResponse(why, 403, NO_STORE)(scope, receive, send_guarded)
             return
         if scope["path"].startswith(f"{PROOF_PATH}/"):
-            await _plainly(send_guarded, 200, doorkeeper.proof(scope["path"].removeprefix(f"{PROOF_PATH}/")))
+            proof = doorkeeper.proof(scope["path"].removeprefix(f"{PROOF_PATH}/"))
+            await PlainTextResponse(proof, headers=NO_STORE)(scope, receive, send_guarded)
             return
         session = _cookie(scope, doorkeeper.cookie)
         scope["session"] = session if doorkeeper.knows(session, at=now()) else ""
@@ -128,16 +125,10 @@ def guarded(app: Asgi, doorkeeper: Doorkeeper, *, now: Callable[[], datetime], r
     return checked
 
 
-def _cookie(scope: Mapping[str, Any], name: str) -> str:
-    for header in _values(scope, b"cookie"):
-        for pair in header.decode("latin-1").split(";"):
+def _cookie(scope: Scope, name: str) -> str:
+    for header in Headers(scope=scope).getlist("cookie"):
+        for pair in header.split(";"):
             key, _, value = pair.strip().partition("=")
             if key == name:
                 return value
     return ""
-
-
-async def _plainly(send: Send, status: int, text: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text.encode()})

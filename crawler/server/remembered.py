@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Hashable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -15,18 +14,12 @@ LONGEST = 600.0  # seconds
 MOST = 200  # values
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept(Generic[T]):
-    value: T
-    until: float
-
-
 class Remembered(Generic[T]):
     """Values by key. Two who want the same one at once wait for one reckoning."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._kept: dict[Hashable, _Kept[T]] = {}
+        self._kept: dict[Hashable, tuple[T, float]] = {}  # until when each is kept
         self._turns: defaultdict[Hashable, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def get(self, key: Hashable, find: Callable[[], Awaitable[T]]) -> T:
@@ -34,14 +27,14 @@ class Remembered(Generic[T]):
         async with self._turns[key]:
             kept = self._kept.get(key)
             began = self._clock()
-            if kept is not None and began < kept.until:
-                return kept.value
+            if kept is not None and began < kept[1]:
+                return kept[0]
             value = await find()
             ended = self._clock()
             if ended - began > WORTH_KEEPING:
                 if len(self._kept) >= MOST:
                     self._kept.clear()
-                self._kept[key] = _Kept(value, until=ended + min(KEPT_FOR * (ended - began), LONGEST))
+                self._kept[key] = (value, ended + min(KEPT_FOR * (ended - began), LONGEST))
             return value
 
     def forget(self, key: Hashable) -> None:

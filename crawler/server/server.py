@@ -46,7 +46,7 @@ async def serve(
                 now=lambda: datetime.now(UTC),
                 counter=counter,
                 index=index,
-                home=home,
+                home_folder=home,
             )
             server = Uvicorn(
                 uvicorn.Config(

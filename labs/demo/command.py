@@ -1,8 +1,7 @@
 """python -m labs demo: what the guided tour shows at its end."""
 
 from crawler.cli.exits import DONE
-from crawler.cli.marked import say_heading
-from crawler.cli.output import print_json, remark, say, show_facts
+from crawler.cli.output import print_json, remark, say, say_heading, show_facts
 from crawler.cli.reports.changes_output import show_change
 from crawler.format.lists import format_lists
 from crawler.format.values import format_bytes, format_count, format_share
@@ -15,7 +14,7 @@ from labs.progress import Days
 
 def demo(*, days: int, keep: bool, as_json: bool) -> int:
     with Days(days) as progress:
-        outcome = tour(settings(), days=days, keep=keep, report=remark, progress=progress.advance)
+        outcome = tour(settings(), days=days, keep=keep, report=remark, progress=progress.count)
     if as_json:
         print_json(outcome)
     else:

@@ -14,7 +14,7 @@ from crawler.planner import audit_domains, findings
 from crawler.planner.audit import ALL
 from crawler.store import domains, plan
 from crawler.store.database import Database
-from flows.audit import markdown
+from flows.daily import show_audits
 from tests.store.made_up import take
 from tests.store.populated import Bulk, add, fetched, look
 
@@ -118,12 +118,12 @@ async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database
     assert off["rosy.test"].agreement.found_fresh == pytest.approx(0.4)
     assert off["rosy.test"].agreement.deviations == pytest.approx(30 / 21**0.5)
     assert off[ALL].agreement.looks == 200
-    told = markdown(found)
+    told = show_audits(found)
     assert "| rosy.test | 0 | 100 | 70.0 % | 40.0 % | 0 | - | - |" in told
     assert "The freshness reported for rosy.test is off" in told
     assert "reported for fair.test" not in told
     assert f"| {idle.authority} | 0 | 0 | - | - | 0 | - | - |" in told
-    assert "No report of freshness and no chance" in markdown([each for each in found if each.domain.id != rosy.id])
+    assert "No report of freshness and no chance" in show_audits([each for each in found if each.domain.id != rosy.id])
 
 
 async def test_chances_of_change_that_are_off_in_scheduled_looks_are_a_finding_of_their_own(db: Database) -> None:
@@ -136,7 +136,7 @@ async def test_chances_of_change_that_are_off_in_scheduled_looks_are_a_finding_o
     (off,) = findings(found)
     assert (off.name, off.by_chance, off.agreement.looks, off.agreement.found) == ("a.test", False, 100, 90)
     assert off.agreement.expected == pytest.approx(30)
-    assert "What is expected of a.test is off: 100 scheduled looks, 70.0 % of them" in markdown(found)
+    assert "What is expected of a.test is off: 100 scheduled looks, 70.0 % of them" in show_audits(found)
 
 
 async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Database) -> None:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from crawler.prune import Pruned
-from flows.prune import markdown
+from flows.daily import show_pruned
 
 
 def test_the_artifact_names_the_reader_that_holds_versions_back() -> None:
@@ -15,7 +15,7 @@ def test_the_artifact_names_the_reader_that_holds_versions_back() -> None:
         remedy="recrawl notify resume 3",
     )
 
-    shown = markdown([held, Pruned("b.test")], dry_run=False)
+    shown = show_pruned([held, Pruned("b.test")], dry_run=False)
 
     said = "a.test: 1,200 versions stay for subscription 3, which has not read what was found since 2026-05-01 09:00"
     assert f"{said} UTC (recrawl notify resume 3)." in shown

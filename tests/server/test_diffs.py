@@ -2,7 +2,7 @@
 
 from crawler.core.change import diff_texts
 from crawler.core.page import BlockKind
-from crawler.server.ui.diffs import marked, new_side, noise_in, old_side, short_runs, statuses
+from crawler.server.ui.diffs import marked, noise_in, short_runs, statuses
 from crawler.store.report import Edit
 
 LONG = " ".join(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz" * 4)
@@ -15,7 +15,7 @@ def text_edit(was: str | None, now: str | None) -> Edit:
 def test_words_that_went_and_came_are_marked_and_escaped() -> None:
     runs = short_runs(text_edit("Cut in <b>July</b>", "Cut in <b>August</b>"))
     assert marked(runs) == "Cut in &lt;b&gt;<del>July</del><ins>August</ins>&lt;/b&gt;"
-    assert (old_side(runs), new_side(runs)) == (
+    assert (marked(runs, without="new"), marked(runs, without="old")) == (
         "Cut in &lt;b&gt;<del>July</del>&lt;/b&gt;",
         "Cut in &lt;b&gt;<ins>August</ins>&lt;/b&gt;",
     )

@@ -5,7 +5,8 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from crawler.server.ui.plots import NARROW, ROOMY, Dot, Line, Plot, Size, drawn, time_marks
+from crawler.server.ui.plots import NARROW, ROOMY, Dot, Line, Plot, Size, time_marks
+from crawler.server.ui.shown import drawn
 
 DAY = 86_400.0
 

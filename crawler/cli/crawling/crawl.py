@@ -8,6 +8,7 @@ from crawler.app.settings import SettingsPatch
 from crawler.cli import values
 from crawler.cli.exits import DONE
 from crawler.cli.options import At, Json, Offline
+from crawler.cli.session import settings
 from crawler.cli.settings_options import NOTHING, with_settings
 from crawler.errors import BadInput
 
@@ -49,7 +50,6 @@ def crawl(
         recrawl crawl http://127.0.0.1:8000/ --allow-private --json
     """
     from crawler.app.running.maintenance import check_plugins
-    from crawler.settings import settings
 
     time_limit = values.span(shift_time) if shift_time else None
     if not names and not due:
@@ -60,9 +60,10 @@ def crawl(
 
         preview.preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
         return DONE
+    from crawler.app.crawl import CrawlRequest
     from crawler.cli.crawling import crawl_output
 
-    request = crawl_output.CrawlRequest(
+    request = CrawlRequest(
         role="crawl",
         at=at,
         max_pages=pages,

@@ -10,6 +10,7 @@ import typer
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import At, Json
 from crawler.cli.output import print_json, say
+from crawler.cli.session import with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
 
@@ -42,7 +43,6 @@ def hint(
         recrawl hint https://docs.example.com/news --at 2026-03-01T08:00Z --json
     """
     from crawler.app.hints import leave_hints, require_source
-    from crawler.cli.session import with_database
 
     require_source(source)  # before standard input is read
     wanted, now = list(_urls(urls)), at or datetime.now(UTC)

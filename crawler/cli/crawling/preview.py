@@ -7,10 +7,10 @@ from crawler.app.domains import settings_of_new
 from crawler.app.preview import CrawlPreview, State, Target, preview_crawl
 from crawler.app.settings import SettingsPatch
 from crawler.app.status import format_wait
-from crawler.cli.output import print_json, say, show, show_facts
-from crawler.cli.session import with_database
+from crawler.cli.options import NO_DOMAIN
+from crawler.cli.output import pick, print_json, say, show_facts, show_rows
+from crawler.cli.session import settings, with_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
-from crawler.settings import settings
 
 ON_TOP = ", one a page; robots.txt and second looks at what has changed come on top"
 
@@ -29,24 +29,19 @@ def preview(
     for plan in plans:
         _show(plan, at=at)
     if not plans and not unknown:
-        say("No domain is registered: recrawl domains add URL")
+        say(NO_DOMAIN)
 
 
 def _show(plan: CrawlPreview, *, at: datetime) -> None:
     load = plan.load
-    not_now = format_wait(plan.wait, plan.domain, now=at)
+    requests = f"{format_count(plan.requests, 'request')}{ON_TOP if plan.requests else ''}"
+    places = format_count(load.unread_lists, "usual place")
     show_facts(
         [
-            (
-                plan.domain.authority,
-                not_now or f"{format_count(plan.requests, 'request')}{ON_TOP if plan.requests else ''}",
-            ),
+            (plan.domain.authority, format_wait(plan.wait, plan.domain, now=at) or requests),
             ("First", "\n".join(f"{url}, since you name it" for url in plan.named)),
             ("New pages", str(load.new)),
-            (
-                "Sitemaps",
-                f"looked for at {format_count(load.unread_lists, 'usual place')}" if load.unread_lists else "",
-            ),
+            ("Sitemaps", f"looked for at {places}" if load.unread_lists else ""),
             ("Due pages", f"{load.due} ({load.conditional} of them with validators)" if load.due else "0"),
             ("Bytes at most", format_bytes(plan.most_bytes)),
             ("Time at least", format_span(plan.least_time) if plan.least_time else ""),
@@ -56,14 +51,16 @@ def _show(plan: CrawlPreview, *, at: datetime) -> None:
     )
     if plan.first:
         say("")
-        show(
-            ["first", "why", "importance", "request"],
-            [
-                (target.url, _why(target), f"{target.importance:.2f}", "conditional" if target.validators else "full")
-                for target in plan.first
-            ],
-            right=["importance"],
+        rows = (
+            {
+                "first": target.url,
+                "why": _why(target),
+                "importance": f"{target.importance:.2f}",
+                "request": "conditional" if target.validators else "full",
+            }
+            for target in plan.first
         )
+        show_rows(rows, right=["importance"])
 
 
 def _why(target: Target) -> str:
@@ -83,14 +80,8 @@ def _document(plan: CrawlPreview) -> dict[str, object]:
         "next_due_at": plan.status.wake_at,
         "load": plan.load,
         "first": [
-            {
-                "url": target.url,
-                "state": target.state,
-                "importance": target.importance,
-                "conditional": bool(target.validators),
-                "last_good_at": target.last_good_at,
-                "received_bytes": target.received_bytes,
-            }
+            pick(target, "url", "state", "importance", "last_good_at", "received_bytes")
+            | {"conditional": bool(target.validators)}
             for target in plan.first
         ],
     }

@@ -7,6 +7,7 @@ import typer
 
 from crawler.cli.options import At, DomainName, Json
 from crawler.cli.output import print_json, say
+from crawler.cli.session import settings, with_database
 from crawler.format.values import format_count, format_instant
 from crawler.times import format_typed_instant
 
@@ -30,8 +31,6 @@ def refresh(
     """
     from crawler.app.refresh import refresh, start_recrawl
     from crawler.app.status import format_wait
-    from crawler.cli.session import with_database
-    from crawler.settings import settings
 
     done = with_database(lambda db, _: refresh(db, settings(), domain, prefix=prefix or "", at=at))
     name, pages = done.domain.authority, done.pages

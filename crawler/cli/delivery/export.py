@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.cursors import told_if_useless
 from crawler.cli.options import Json
-from crawler.cli.output import out, print_json, remark
+from crawler.cli.output import out, print_json, remark, telling_of_cursors
+from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
 
 if TYPE_CHECKING:
     from crawler.app.delivery.exports import Database, Exported, ExportRequest
-    from crawler.cli.session import Interrupts
 
 
 def export(
@@ -56,7 +55,6 @@ def export(
     """
     from crawler.app.delivery.exports import ExportRequest, export_pages
     from crawler.cli.progress import PagesWritten
-    from crawler.cli.session import with_database
 
     request = ExportRequest(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
     if request.format.is_binary and to is None and out().is_terminal:
@@ -64,13 +62,13 @@ def export(
     if as_json and to is None:
         raise BadInput("--json tells what was written, so that --to has to say where")
 
-    async def work(db: "Database", _: "Interrupts") -> "Exported":
+    async def work(db: "Database", _: Interrupts) -> "Exported":
         with PagesWritten() as progress:
             return await export_pages(
                 db, request, open_stream=lambda: sys.stdout.buffer, at=datetime.now(UTC), on_progress=progress
             )
 
-    with told_if_useless(as_json=as_json):
+    with telling_of_cursors(as_json=as_json):
         done = with_database(work)
     if as_json:
         print_json({"domain": domain, "pages": done.pages, "next": done.cursor})

@@ -1,13 +1,13 @@
 """recrawl feed: the addresses of Atom feeds."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crawler.cli.options import Json, Kinds
-from crawler.cli.output import print_json, print_outcome, remark, say, show
+from crawler.cli.output import pick, print_found, print_outcome, remark
+from crawler.cli.session import settings, with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_instant
 
@@ -48,13 +48,22 @@ def feed(
         recrawl feed --revoke phone
     """
     from crawler.app.delivery import feeds
-    from crawler.settings import settings
 
     if list_all + (revoke is not None) + revoke_all > (what is None and kind is None and name is None):
         raise BadInput("--list, --revoke and --revoke-all go alone")
     home = settings().home.resolve()
     if list_all:
-        _list(feeds.addresses_of(home), as_json=as_json)
+        found = feeds.addresses_of(home)
+        rows = (
+            {
+                "name": each.name,
+                "made": format_instant(each.made_at),
+                "feed": each.wanted.label if each.wanted else LINKED,
+            }
+            for each in found
+        )
+        none = "No address of a feed was given out: recrawl feed"
+        print_found({"feeds": list(map(_describe, found))}, rows, empty=none, as_json=as_json)
     elif revoke is not None:
         feeds.revoke_address(home, revoke)
         said = f"Nobody gets in by {revoke} any more; the other addresses go on"
@@ -69,9 +78,7 @@ def feed(
 
 def _give(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
     from crawler.app.delivery.feeds import give_feed
-    from crawler.cli.session import with_database
     from crawler.format.kinds import parse_kinds
-    from crawler.settings import settings
 
     if kinds is not None:
         parse_kinds(kinds)
@@ -83,24 +90,7 @@ def _give(what: str | None, *, kinds: str | None, name: str | None, as_json: boo
         remark("Nobody answers there now: recrawl serve, or recrawl up")
 
 
-def _list(found: "Sequence[FeedAddress]", *, as_json: bool) -> None:
-    if as_json:
-        print_json({"feeds": [_row(each) for each in found]})
-    elif found:
-        show(
-            ["name", "made", "feed"],
-            [(each.name, format_instant(each.made_at), each.wanted.label if each.wanted else LINKED) for each in found],
-        )
-    else:
-        say("No address of a feed was given out: recrawl feed")
-
-
-def _row(address: "FeedAddress") -> dict[str, object]:
-    wanted = address.wanted
-    return {
-        "name": address.name,
-        "made_at": address.made_at,
-        "domain": (wanted.domain or None) if wanted is not None else None,
-        "prefix": (wanted.prefix or None) if wanted is not None else None,
-        "kinds": (wanted.kinds or None) if wanted is not None else None,
-    }
+def _describe(address: "FeedAddress") -> dict[str, object]:
+    about = pick(address.wanted, "domain", "prefix", "kinds") if address.wanted is not None else {}
+    fields = {name: about.get(name) or None for name in ("domain", "prefix", "kinds")}
+    return {"name": address.name, "made_at": address.made_at, **fields}

@@ -1,11 +1,22 @@
-"""recrawl notify: their options and their help."""
+"""recrawl notify: who is told of changes, telling them now, and what could not be told."""
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import At, Json, Kinds
+from crawler.cli.output import print_found, print_json, print_json_line, print_outcome, remark, say
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.errors import BadInput
+from crawler.format.deliveries import format_delivered
+from crawler.format.values import format_count, format_instant, format_when
+
+if TYPE_CHECKING:
+    from crawler.app.delivery.notifications import Database, Delivered, Postponed
+
+CONNECTIONS = 6  # to tell several targets at once
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -77,9 +88,10 @@ def add(
         recrawl notify add env:MAIL --domain shop.example.com --pattern /kettle --place .price --below 40
         recrawl notify add 'command:/usr/local/bin/rebuild --now' --domain docs.example.com --quiet 22-07
     """
-    from crawler.cli.delivery import notify_output
+    from crawler.app.delivery.notifications import SubscriptionRequest, subscribe
+    from crawler.cli.delivery.notify_output import describe, format_subscription, remark_missing_secrets
 
-    request = notify_output.SubscriptionRequest(
+    request = SubscriptionRequest(
         target=target,
         domain=domain,
         pattern=pattern,
@@ -92,7 +104,15 @@ def add(
         secret=secret,
         allow_private=allow_private,
     )
-    notify_output.add(request, as_json=as_json)
+    made = with_database(lambda db, _: subscribe(db, settings(), request, at=datetime.now(UTC)))
+    if as_json:
+        print_json(describe(made))
+        return
+    say(f"Subscription {made.id}: {format_subscription(made)}")
+    if not made.wish.secret and made.wish.target.startswith(("http://", "https://")):
+        remark("Its messages are not signed: --secret env:NAME signs them")
+    remark_missing_secrets(made)
+    remark(f"Next: recrawl notify test {made.id}")
 
 
 @app.command("list")
@@ -104,9 +124,19 @@ def list_all(as_json: Json = False) -> None:
         recrawl notify list
         recrawl notify list --json
     """
-    from crawler.cli.delivery import notify_output
+    from crawler.app.delivery.notifications import list_subscriptions
+    from crawler.cli.delivery.notify_output import describe, show_subscription
 
-    notify_output.list_all(as_json=as_json)
+    found = with_database(lambda db, _: list_subscriptions(db, settings()))
+    if as_json:
+        print_json({"subscriptions": [describe(each, elsewhere=elsewhere) for each, elsewhere in found]})
+        return
+    if not found:
+        say("Nobody is told of changes: recrawl notify add TARGET")
+    for n, (each, elsewhere) in enumerate(found):
+        if n:
+            say("")
+        show_subscription(each, elsewhere=elsewhere, now=datetime.now(UTC))
 
 
 @app.command()
@@ -117,9 +147,15 @@ def remove(number: Number, as_json: Json = False) -> None:
 
         recrawl notify remove 3
     """
-    from crawler.cli.delivery import notify_output
+    from crawler.app.delivery.notifications import unsubscribe
+    from crawler.cli.delivery.notify_output import describe
 
-    notify_output.remove(number, as_json=as_json)
+    found = with_database(lambda db, _: unsubscribe(db, number))
+    waiting = f"{format_count(found.waiting, 'change')} that waited" if found.waiting else ""
+    dead = format_count(found.dead, "dead letter") if found.dead else ""
+    lost = " and ".join(filter(None, (waiting, dead)))
+    said = f"Subscription {number} is removed{f', and {lost} with it' if lost else ''}"
+    print_outcome(describe(found), said, as_json=as_json)
 
 
 @app.command()
@@ -130,9 +166,17 @@ def pause(number: Number, as_json: Json = False) -> None:
 
         recrawl notify pause 3
     """
-    from crawler.cli.delivery import notify_run
+    from crawler.app.delivery.notifications import pause
+    from crawler.cli.delivery.notify_output import describe
 
-    notify_run.pause(number, as_json=as_json)
+    is_new, found = with_database(
+        lambda db, interrupts: pause(db, settings(), number, at=datetime.now(UTC), stop=interrupts.stop),
+        connections=CONNECTIONS,
+        patient=True,
+    )
+    waiting = f"; {format_count(found.waiting, 'change')} waiting for that" if found.waiting else ""
+    said = f"Subscription {number} is paused{'' if is_new else ' already'}: recrawl notify resume {number}{waiting}"
+    print_outcome(describe(found), said, as_json=as_json)
 
 
 @app.command()
@@ -150,9 +194,20 @@ def resume(
         recrawl notify resume 3
         recrawl notify resume 3 --missed
     """
-    from crawler.cli.delivery import notify_run
+    from crawler.app.delivery.notifications import resume
+    from crawler.cli.delivery.notify_output import describe
 
-    notify_run.resume(number, missed=missed, as_json=as_json)
+    was_paused, found = with_database(
+        lambda db, interrupts: resume(
+            db, settings(), number, missed=missed, at=datetime.now(UTC), stop=interrupts.stop
+        ),
+        connections=CONNECTIONS,
+        patient=True,
+    )
+    since = "what was found while it was paused" if missed else "what is found from now on"
+    waiting = f" {format_count(found.waiting, 'change')} that waited, and" if found.waiting else ""
+    said = f"goes on: it is told{waiting} {since}" if was_paused else "is not paused"
+    print_outcome(describe(found), f"Subscription {number} {said}", as_json=as_json)
 
 
 @app.command("test")
@@ -163,9 +218,18 @@ def send_test(number: Number, as_json: Json = False) -> int:
 
         recrawl notify test 3
     """
-    from crawler.cli.delivery import notify_run
+    from crawler.app.delivery.notifications import send_test
+    from crawler.cli.delivery.notify_output import remark_missing_secrets
 
-    return notify_run.send_test_now(number, as_json=as_json)
+    found, why_not = with_database(lambda db, _: send_test(db, settings(), number))
+    if as_json:
+        print_json({"subscription": number, "is_sent": not why_not, "why_not": why_not or None})
+    elif why_not:
+        remark(f"recrawl: the test was not taken by {found.wish.target}: {why_not}")
+    else:
+        say(f"A test was sent to {found.wish.target}")
+        remark_missing_secrets(found)
+    return PROBLEM if why_not else DONE
 
 
 @app.command()
@@ -189,11 +253,63 @@ def run(
         recrawl notify run
         recrawl notify run --follow
     """
-    from crawler.cli.delivery import notify_run
+    from crawler.app.delivery.notifications import deliver_due, list_postponed
+    from crawler.cli.delivery.notify_output import remark_failures
+    from crawler.clock import Clock
 
     if follow and at is not None:
         raise BadInput("--follow goes by the time that it is: no --at")
-    return notify_run.follow(number, as_json=as_json) if follow else notify_run.run(number, at=at, as_json=as_json)
+    if follow:
+        return _follow(number, as_json=as_json)
+    clock = Clock.at(at)
+
+    async def work(db: "Database", interrupts: Interrupts) -> "tuple[Delivered, list[Postponed]]":
+        done = await deliver_due(db, settings(), clock=clock, number=number, stop=interrupts.stop)
+        return done, await list_postponed(db, done, number=number, at=clock.now())
+
+    done, waiting = with_database(work, connections=CONNECTIONS, patient=True)
+    if as_json:
+        print_json(done.as_dict() | {"waiting": waiting})
+    elif done.messages:
+        say(format_delivered(done.changes, done.messages))
+    else:
+        say("Nothing is told" if done.untold or waiting else "Nothing is due")
+    if not as_json:
+        remark_failures(done)
+        for each in waiting:
+            remark(
+                f"recrawl: subscription {each.subscription} waits until {format_when(each.until, now=clock.now())}, "
+                f"{format_count(each.changes, 'change')}: {each.why}"
+                f" (recrawl notify test {each.subscription} tries it now)"
+            )
+    return PROBLEM if done.untold else DONE
+
+
+def _follow(number: int | None, *, as_json: bool) -> int:
+    """Tell what is found as it is found, until interrupted."""
+    from crawler.app.delivery.notifications import follow_deliveries
+    from crawler.cli.delivery.notify_output import remark_failures
+
+    def tell(done: "Delivered") -> None:
+        if as_json and (done.messages or done.untold):
+            print_json_line(done.as_dict())
+        elif not as_json:
+            if done.messages:
+                say(format_delivered(done.changes, done.messages))
+            remark_failures(done)
+
+    async def work(db: "Database", interrupts: Interrupts) -> int:
+        await follow_deliveries(
+            db,
+            settings(),
+            number=number,
+            stop=interrupts.stop,
+            on_delivered=tell,
+            on_outage=lambda error: remark(f"{error}; it is asked again"),
+        )
+        return interrupts.exit_code
+
+    return with_database(work, connections=CONNECTIONS, patient=True)
 
 
 @app.command()
@@ -210,9 +326,37 @@ def dead(
         recrawl notify dead
         recrawl notify dead 3 --json
     """
-    from crawler.cli.delivery import notify_output
+    from crawler.app.delivery.notifications import MOST_LISTED, headline, list_dead_letters
 
-    notify_output.dead(number, as_json=as_json)
+    found = with_database(lambda db, _: list_dead_letters(db, number))
+    rows = (
+        {
+            "number": str(each.id),
+            "subscription": str(each.subscription_id),
+            "since": format_instant(each.made_at),
+            "tries": str(each.tries),
+            "changes": str(len(each.changes)),
+            "what": headline(each.changes),
+            "why": each.error,
+        }
+        for each in found
+    )
+    letters = [
+        {
+            "number": each.id,
+            "subscription": each.subscription_id,
+            "target": each.target,
+            "since": each.made_at,
+            "tries": each.tries,
+            "why": each.error,
+            "changes": each.changes,
+        }
+        for each in found
+    ]
+    right = ("number", "subscription", "tries", "changes")
+    if print_found({"dead": letters}, rows, right=right, empty="No message was given up", as_json=as_json):
+        more = f"; these are the oldest {MOST_LISTED}" if len(found) == MOST_LISTED else ""
+        remark(f"Next: recrawl notify redeliver NUMBER, or discard NUMBER{more}")
 
 
 @app.command()
@@ -226,9 +370,11 @@ def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Jso
         recrawl notify redeliver 17 18
         recrawl notify redeliver --all
     """
-    from crawler.cli.delivery import notify_output
+    from crawler.app.delivery.notifications import redeliver
 
-    return notify_output.redeliver(_chosen(letters, every_one=every_one), as_json=as_json)
+    ids = _chosen(letters, every_one=every_one)
+    many = with_database(lambda db, _: redeliver(db, ids, at=datetime.now(UTC)))
+    return _tell_many(many, ids, as_json=as_json, said="will be sent once more: recrawl notify run")
 
 
 @app.command()
@@ -240,12 +386,22 @@ def discard(letters: Letters = None, every_one: EveryOne = False, as_json: Json 
         recrawl notify discard 17
         recrawl notify discard --all
     """
-    from crawler.cli.delivery import notify_output
+    from crawler.app.delivery.notifications import discard
 
-    return notify_output.discard(_chosen(letters, every_one=every_one), as_json=as_json)
+    ids = _chosen(letters, every_one=every_one)
+    many = with_database(lambda db, _: discard(db, ids, at=datetime.now(UTC)))
+    return _tell_many(many, ids, as_json=as_json, said="forgotten")
 
 
 def _chosen(letters: list[int] | None, *, every_one: bool) -> list[int] | None:
     if every_one is bool(letters):
         raise BadInput("name the numbers of dead letters, or say --all")
     return None if every_one else letters
+
+
+def _tell_many(many: int, ids: list[int] | None, *, as_json: bool, said: str) -> int:
+    said = f"{format_count(many, 'dead letter')} {said}" if many else "No such dead letter"
+    print_outcome({"letters": many}, said, as_json=as_json)
+    if not as_json and many and ids is not None and many < len(set(ids)):
+        remark(f"{len(set(ids)) - many} of these numbers are no dead letters: recrawl notify dead")
+    return DONE if many or ids is None else PROBLEM

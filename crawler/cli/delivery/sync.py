@@ -7,11 +7,11 @@ import typer
 
 from crawler.cli.options import Json
 from crawler.cli.output import print_json, print_json_line, remark, say
+from crawler.cli.session import Interrupts, with_database
 from crawler.format.values import format_count
 
 if TYPE_CHECKING:
     from crawler.app.delivery.exports import Database, IndexSync, SyncRound
-    from crawler.cli.session import Interrupts
 
 
 def sync(
@@ -47,7 +47,6 @@ def sync(
     """
     from crawler.app.delivery.exports import open_index
     from crawler.cli.progress import PagesWritten
-    from crawler.cli.session import with_database
 
     def document(found: "SyncRound") -> dict[str, object]:
         return {"index": _without_password(target), "domains": found.done, "forgotten": found.forgotten}
@@ -56,7 +55,7 @@ def sync(
         async for found in index.follow(anew=anew, on_outage=lambda error: remark(f"{error}; it is asked again")):
             print_json_line(document(found)) if as_json else _show(found)
 
-    async def work(db: "Database", interrupts: "Interrupts") -> "SyncRound | None":
+    async def work(db: "Database", interrupts: Interrupts) -> "SyncRound | None":
         async with open_index(db, target, names or (), progress=PagesWritten) as index:
             if not follow:
                 return await index.sync(anew=anew)

@@ -7,7 +7,8 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.options import Json
-from crawler.cli.output import print_json, print_outcome, remark, say, show
+from crawler.cli.output import pick, print_found, print_outcome, remark
+from crawler.cli.session import settings
 from crawler.format.values import format_instant
 
 app = typer.Typer(no_args_is_help=True, help="Let programs ask the HTTP API of recrawl serve, and no more.")
@@ -32,7 +33,6 @@ def add(
         curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:4280/api/v1/domains
     """
     from crawler.app.running.tokens import add_token
-    from crawler.settings import settings
 
     token = add_token(settings(), name, expires=expires, at=datetime.now(UTC))
     print_outcome({"name": name, "token": token}, token, as_json=as_json)
@@ -49,21 +49,18 @@ def list_all(as_json: Json = False) -> None:
         recrawl tokens list
     """
     from crawler.app.running.tokens import list_tokens
-    from crawler.settings import settings
 
-    found = [(each.name, each.made_at, each.expires_at) for each in list_tokens(settings())]
-    if as_json:
-        print_json({"tokens": [dict(zip(("name", "made_at", "expires_at"), each, strict=True)) for each in found]})
-    elif found:
-        show(
-            ["name", "made", "expires"],
-            [
-                (name, format_instant(made_at), format_instant(expires_at) if expires_at else "never")
-                for name, made_at, expires_at in found
-            ],
-        )
-    else:
-        say("No token was given out: recrawl tokens add NAME")
+    found = list_tokens(settings())
+    rows = (
+        {
+            "name": each.name,
+            "made": format_instant(each.made_at),
+            "expires": format_instant(each.expires_at) if each.expires_at else "never",
+        }
+        for each in found
+    )
+    document = {"tokens": [pick(each, "name", "made_at", "expires_at") for each in found]}
+    print_found(document, rows, empty="No token was given out: recrawl tokens add NAME", as_json=as_json)
 
 
 @app.command("revoke")
@@ -75,7 +72,6 @@ def revoke(name: TokenName, as_json: Json = False) -> None:
         recrawl tokens revoke search
     """
     from crawler.app.running.tokens import remove_token
-    from crawler.settings import settings
 
     remove_token(settings(), name)
     print_outcome({"revoked": name}, f"Nobody gets in by {name} any more", as_json=as_json)

@@ -1,12 +1,28 @@
-"""recrawl domains: their options and their help."""
+"""recrawl domains: registering, listing, changing, pausing and removing domains."""
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crawler.app.settings import SettingsPatch
-from crawler.cli.options import At, DomainName, DomainNames, Json, Offline
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline
+from crawler.cli.output import pick, print_found, print_json, print_outcome, remark, say, show_facts
+from crawler.cli.running.prune import shown_storage
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.cli.settings_options import NOTHING, with_settings
+from crawler.errors import BadInput
+from crawler.format.values import format_bytes, format_instant
+
+if TYPE_CHECKING:
+    from crawler.app.domains import Added, Database, Domain, SizeEstimate
+
+PAGE_COUNTS = ("new", "known", "gone", "dead_links", "moved", "refused", "withheld")  # of Listed
+NUMBERS = ("importance", "never fetched", "looked at", "gone", "dead links")
 
 app = typer.Typer(no_args_is_help=True, help="Register domains, change them, and see how they stand.")
 
@@ -36,9 +52,57 @@ def add(
         recrawl domains add http://127.0.0.1:8000 --allow-private
         recrawl domains add --from names.txt --offline
     """
-    from crawler.cli.domains import register
+    from crawler.app.domains import add_domains, settings_of_new
+    from crawler.cli.domains.register import remark_missing_secrets
 
-    return register.add(domain or [], source=source, patch=patch, offline=offline, at=at, as_json=as_json)
+    wanted = [*(domain or []), *(_lines(source) if source is not None else [])]
+    if not wanted:
+        raise BadInput("nothing to register: name a URL, or a file with --from")
+    now = at or datetime.now(UTC)
+    results = with_database(lambda db, _: add_domains(db, settings(), wanted, patch, offline=offline, at=now))
+    if source is None and len(results) == 1 and results[0].error:
+        raise BadInput(results[0].error)
+    _print_added(results, as_json=as_json)
+    remark_missing_secrets(settings_of_new(patch, settings()))
+    return DONE if all(result.is_new for result in results) else PROBLEM
+
+
+def _lines(source: str) -> list[str]:
+    """Return the names in a file, one a line; blank lines and comments are passed over."""
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise BadInput(f"{source} cannot be read: {reason}") from error
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _print_added(results: "Sequence[Added]", *, as_json: bool) -> None:
+    from crawler.app.domains import describe_domain
+    from crawler.cli.domains.register import format_aliases
+
+    for result in results:
+        if result.error:
+            remark(f"recrawl: {result.name}: {result.error}")
+        if result.warning:
+            remark(result.warning)
+    if as_json:
+        print_json(
+            {
+                "registered": [
+                    describe_domain(result.new_domain) | ({"warning": result.warning} if result.warning else {})
+                    for result in results
+                    if result.is_new
+                ],
+                "failed": [{"name": result.name, "error": result.error} for result in results if result.error],
+            }
+        )
+        return
+    for result in results:
+        if result.is_new:
+            say(f"Registered {result.new_domain.root}{format_aliases(result.new_domain)}")
+    if any(result.is_new and not result.warning for result in results):
+        remark("Next: recrawl crawl, or a running stack begins with it within five minutes")
 
 
 @app.command("list")
@@ -50,9 +114,30 @@ def list_all(as_json: Json = False) -> None:
         recrawl domains list
         recrawl domains list --json
     """
-    from crawler.cli.domains import domains_output
+    from crawler.app.domains import describe_domain, domain_state, list_domains
 
-    domains_output.list_all(as_json=as_json)
+    found = with_database(lambda db, _: list_domains(db))
+    rows = (
+        {
+            "domain": each.domain.authority,
+            "state": domain_state(each, at=datetime.now(UTC)),
+            "importance": f"{each.importance:.2f}",
+            "never fetched": str(each.new),
+            "looked at": str(each.known),
+            "gone": str(each.gone),
+            "dead links": str(each.dead_links),
+            "last visit": format_instant(each.last_visit_at),
+            "next": format_instant(each.wake_at) if each.wake_at else "-",
+        }
+        for each in found
+    )
+    described = [
+        describe_domain(each.domain)
+        | {"pages": pick(each, *PAGE_COUNTS)}
+        | pick(each, "wake_at", "last_visit_at", "holder", "importance")
+        for each in found
+    ]
+    print_found({"domains": described}, rows, right=NUMBERS, empty=NO_DOMAIN, as_json=as_json)
 
 
 @app.command()
@@ -63,9 +148,33 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
 
         recrawl domains show docs.example.com
     """
-    from crawler.cli.domains import domains_output
+    from crawler.app.domains import describe_domain, inspect_domain
+    from crawler.app.status import format_wait
+    from crawler.format.settings import format_all_settings, format_opening, format_rule
 
-    domains_output.show_one(domain, at=at, as_json=as_json)
+    instant = at or datetime.now(UTC)
+    found = with_database(lambda db, _: inspect_domain(db, settings(), domain, at=at))
+    shown, status, storage = found.domain, found.status, found.storage
+    if as_json:
+        print_json(describe_domain(shown) | {"status": status, "not_now": found.wait, "storage": storage})
+        return
+    show_facts(
+        [
+            ("Domain", shown.authority),
+            ("Root", shown.root),
+            ("Other names", ", ".join(sorted(shown.aliases))),
+            ("Registered", format_instant(shown.registered_at)),
+            *format_all_settings(shown.settings),
+            ("Rules", "\n".join(map(format_rule, shown.settings.rules))),
+            ("Not crawled", "\n".join(shown.settings.refusals)),
+            ("By its hours", format_opening(shown, at=instant)),
+            ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
+            ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
+            ("Takes", shown_storage(storage) if storage.stored_bytes else ""),
+            ("Last visit", format_instant(status.last_visit_at)),
+            ("Now", format_wait(found.wait, shown, now=instant) or "is being crawled at the next run"),
+        ]
+    )
 
 
 @app.command("set")
@@ -95,9 +204,31 @@ def change(
         recrawl domains set docs.example.com --favour /guide/ --favour-by 8
         recrawl domains set docs.example.com --order mixed --url-share 0.4
     """
-    from crawler.cli.domains import domains_output
+    from crawler.app.domains import change_settings, describe_domain, foretell_storage
+    from crawler.app.registration import domain_named, require_not_before_last_visit
+    from crawler.cli.domains.register import remark_missing_secrets
+    from crawler.format.settings import format_changed_settings
 
-    domains_output.change(domain, patch=patch, unset=unset or [], at=at, as_json=as_json)
+    if not patch.values and not unset:
+        raise BadInput("nothing to change: name a setting (recrawl domains set --help)")
+
+    async def work(db: "Database", _: Interrupts) -> "tuple[Domain, Domain, SizeEstimate | None]":
+        before = await domain_named(db, domain)
+        await require_not_before_last_visit(db, [before] if at is not None else [], at)
+        after = await change_settings(db, settings(), before, patch, unset=unset or (), at=at or datetime.now(UTC))
+        return before, after, await foretell_storage(db, before, after)
+
+    before, after, storage = with_database(work)
+    if as_json:
+        print_json(describe_domain(after))
+        return
+    remark_missing_secrets(after.settings, unless=before.settings)
+    said = format_changed_settings(before.settings, after.settings)
+    say(f"{after.authority} is changed" if said else f"{after.authority} was so before: nothing is changed")
+    for line in said:
+        say(f"  {line}")
+    if storage is not None and storage.stored_bytes:
+        say(f"It takes {shown_storage(storage)}")
 
 
 @app.command("reset-clock")
@@ -111,9 +242,16 @@ def reset_clock(domain: DomainNames, as_json: Json = False) -> None:
 
         recrawl domains reset-clock docs.example.com
     """
-    from crawler.cli.domains import domains_output
+    from crawler.app.domains import reset_clocks
 
-    domains_output.reset_clock(domain, as_json=as_json)
+    found = with_database(lambda db, _: reset_clocks(db, domain, at=datetime.now(UTC)))
+    said = [
+        f"{each.authority} has no visit that is later than now: nothing is changed"
+        if last_visit_at is None
+        else f"{each.authority}: visits up to {format_instant(last_visit_at)} count as made now"
+        for each, last_visit_at in found
+    ]
+    print_outcome({"reset": {each.authority: at for each, at in found}}, "\n".join(said), as_json=as_json)
 
 
 @app.command()
@@ -124,9 +262,7 @@ def pause(domain: DomainNames, as_json: Json = False) -> None:
 
         recrawl domains pause docs.example.com
     """
-    from crawler.cli.domains import domains_output
-
-    domains_output.set_paused(domain, paused=True, as_json=as_json)
+    _set_paused(domain, paused=True, as_json=as_json)
 
 
 @app.command()
@@ -137,9 +273,7 @@ def resume(domain: DomainNames, as_json: Json = False) -> None:
 
         recrawl domains resume docs.example.com
     """
-    from crawler.cli.domains import domains_output
-
-    domains_output.set_paused(domain, paused=False, as_json=as_json)
+    _set_paused(domain, paused=False, as_json=as_json)
 
 
 @app.command()
@@ -155,6 +289,20 @@ def remove(
         recrawl domains remove docs.example.com
         recrawl domains remove docs.example.com --yes
     """
-    from crawler.cli.domains import domains_output
+    from crawler.app.domains import remove_domains
+    from crawler.app.registration import authority_in
 
-    domains_output.remove(domain, yes=yes, as_json=as_json)
+    if not yes and not sys.stdin.isatty():
+        raise BadInput("removing forgets everything about a domain: add --yes")
+    if not yes:
+        typer.confirm(f"Forget {', '.join(map(authority_in, domain))} and everything about it?", abort=True, err=True)
+    found = [each.authority for each in with_database(lambda db, _: remove_domains(db, domain))]
+    print_outcome({"removed": found}, "\n".join(f"{name} is forgotten" for name in found), as_json=as_json)
+
+
+def _set_paused(names: Sequence[str], *, paused: bool, as_json: bool) -> None:
+    from crawler.app.domains import set_paused
+
+    found = [domain.authority for domain in with_database(lambda db, _: set_paused(db, names, paused=paused))]
+    said = [f"{name} is {'paused' if paused else 'active'}" for name in found]
+    print_outcome({"paused": paused, "domains": found}, "\n".join(said), as_json=as_json)

@@ -1,15 +1,20 @@
-"""recrawl rules: their options and their help."""
+"""recrawl rules: what a user says about the pages of a pattern."""
 
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from crawler.cli import values
 from crawler.cli.options import MOST, At, DomainName, Json
+from crawler.cli.output import print_found, print_outcome
+from crawler.cli.session import Interrupts, with_database
+from crawler.format.values import format_span
 
 if TYPE_CHECKING:
-    from crawler.app.rules import RenderMode
+    from crawler.app.database import Database
+    from crawler.app.rules import Domain, PageRule, RenderMode
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,9 +39,12 @@ def list_all(domain: DomainName, as_json: Json = False) -> None:
         recrawl rules list docs.example.com
         recrawl rules list docs.example.com --json
     """
-    from crawler.cli.domains import rules_output
-
-    rules_output.list_all(domain, as_json=as_json)
+    found, pages = with_database(lambda db, _: _with_counts(db, domain))
+    name = found.authority
+    none = f"{name} has no rules: recrawl rules add {name} PATTERN"
+    rows = (_row(rule, pages) for rule in found.settings.rules)
+    right = ("least", "most", "weight", "pages", "at most")
+    print_found(_document(found, pages), rows, right=right, empty=none, as_json=as_json)
 
 
 @app.command()
@@ -94,8 +102,8 @@ def add(
         recrawl rules add app.example.com /live/ --render always
         recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
     """
-    from crawler.app.rules import PageRule, View, make_rule
-    from crawler.cli.domains import rules_output
+    from crawler.app.rules import PageRule, View, add_rule, make_rule
+    from crawler.format.settings import format_rule
 
     rule = make_rule(
         lambda: PageRule(
@@ -109,7 +117,13 @@ def add(
             render=cast("RenderMode | None", render),
         )
     )
-    rules_output.add(domain, rule, first=first, at=at, as_json=as_json)
+    _change(
+        domain,
+        lambda db, found, instant: add_rule(db, found, rule, first=first, at=instant),
+        at=at,
+        said=format_rule(rule),
+        as_json=as_json,
+    )
 
 
 @app.command()
@@ -120,6 +134,63 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
 
         recrawl rules remove docs.example.com '*.pdf$'
     """
-    from crawler.cli.domains import rules_output
+    from crawler.app.rules import remove_rule
 
-    rules_output.remove(domain, pattern, at=at, as_json=as_json)
+    _change(
+        domain,
+        lambda db, found, instant: remove_rule(db, found, pattern, at=instant),
+        at=at,
+        said=f"{pattern}: no rule any more",
+        as_json=as_json,
+    )
+
+
+def _change(
+    name: str,
+    change: "Callable[[Database, Domain, datetime], Awaitable[Domain]]",
+    *,
+    at: datetime | None,
+    said: str,
+    as_json: bool,
+) -> None:
+    from crawler.app.registration import domain_named, require_not_before_last_visit
+
+    async def work(db: "Database", _: Interrupts) -> "tuple[Domain, dict[str, int]]":
+        domain = await domain_named(db, name)
+        await require_not_before_last_visit(db, [domain] if at is not None else [], at)
+        await change(db, domain, at or datetime.now(UTC))
+        return await _with_counts(db, name)
+
+    domain, pages = with_database(work)
+    print_outcome(_document(domain, pages), f"{domain.authority} {said}", as_json=as_json)
+
+
+async def _with_counts(db: "Database", name: str) -> "tuple[Domain, dict[str, int]]":
+    """Return a domain, and how many pages each of its rules limits."""
+    from crawler.app.registration import domain_named
+    from crawler.app.rules import pages_by_pattern
+
+    domain = await domain_named(db, name)
+    return domain, await pages_by_pattern(db, domain)
+
+
+def _document(domain: "Domain", pages: Mapping[str, int]) -> dict[str, object]:
+    from crawler.app.rules import describe_rule
+
+    described = [describe_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
+    return {"domain": domain.authority, "rules": described}
+
+
+def _row(rule: "PageRule", pages: Mapping[str, int]) -> dict[str, str]:
+    from crawler.format.settings import format_view
+
+    return {
+        "pattern": rule.pattern,
+        "least": format_span(rule.least) if rule.least is not None else "",
+        "most": format_span(rule.most) if rule.most is not None else "",
+        "weight": f"{rule.weight:g}" if rule.weight is not None else "",
+        "again": "never" if rule.once else "",
+        "pages": str(pages.get(rule.pattern, "")),
+        "at most": str(rule.max_pages) if rule.max_pages is not None else "",
+        "compared": format_view(rule.view),
+    }

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crawler.cli.options import At, DomainOrAll, Json
-from crawler.cli.output import print_json, remark, say, show
+from crawler.cli.output import print_found, remark
+from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count, format_instant
 
 if TYPE_CHECKING:
     from crawler.app.reports import JudgedHour
 
-COLUMNS = ("looks", "requests", "received", "errors", "latency")
+NUMBERS = ("looks", "requests", "received", "errors", "latency")
 
 
 def traffic(
@@ -34,30 +35,27 @@ def traffic(
         recrawl traffic --json
     """
     from crawler.app.reports import list_hours
-    from crawler.cli.session import with_database
     from crawler.json_lines import values_of
 
     instant = at or datetime.now(UTC)
     judged = with_database(lambda db, _: list_hours(db, domain, hours=hours, at=instant))
-    if as_json:
-        print_json({"hours": [{"domain": name, **values_of(each.traffic), "off": each.why} for name, each in judged]})
-    elif not judged:
-        say(f"No look in the {format_count(hours, 'hour')} before {format_instant(instant)}")
-    else:
-        show(["hour", "domain", *COLUMNS], [_row(name, each) for name, each in judged], right=COLUMNS)
+    rows = (_row(name, each) for name, each in judged)
+    hours_of = [{"domain": name, **values_of(each.traffic), "off": each.why} for name, each in judged]
+    none = f"No look in the {format_count(hours, 'hour')} before {format_instant(instant)}"
+    if print_found({"hours": hours_of}, rows, right=NUMBERS, empty=none, as_json=as_json):
         for name, each in judged:
             if each.why:
                 remark(f"{name}, {format_instant(each.traffic.hour)}: {each.why}")
 
 
-def _row(name: str, judged: "JudgedHour") -> tuple[str, ...]:
+def _row(name: str, judged: "JudgedHour") -> dict[str, str]:
     hour = judged.traffic
-    return (
-        format_instant(hour.hour),
-        f"{name}{' *' if judged.why else ''}",
-        f"{hour.looks:,}",
-        f"{hour.requests:,}",
-        format_bytes(hour.received_bytes),
-        f"{hour.errors:,}",
-        "-" if hour.latency_ms is None else f"{hour.latency_ms:,.0f} ms",
-    )
+    return {
+        "hour": format_instant(hour.hour),
+        "domain": f"{name}{' *' if judged.why else ''}",
+        "looks": f"{hour.looks:,}",
+        "requests": f"{hour.requests:,}",
+        "received": format_bytes(hour.received_bytes),
+        "errors": f"{hour.errors:,}",
+        "latency": "-" if hour.latency_ms is None else f"{hour.latency_ms:,.0f} ms",
+    }

@@ -2,32 +2,19 @@
 
 from datetime import datetime
 
-from crawler.app.explain import (
-    ComparedContent,
-    Database,
-    Explanation,
-    Order,
-    PageDetails,
-    PageFacts,
-    State,
-    UnknownUrl,
-    UrlExplanation,
-    explain_details,
-    explain_url,
-)
+from crawler.app import explain as app
 from crawler.app.rules import describe_rule
 from crawler.app.running.maintenance import check_plugins
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, remark, say, show, show_facts
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.output import pick, print_json, remark, say, show_facts, show_rows
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.explanation import format_amount_factor, format_edit, format_rate_estimate
 from crawler.format.lists import format_dates, format_list
 from crawler.format.reasons import format_reason
-from crawler.format.rules import format_rule
+from crawler.format.settings import format_rule
 from crawler.format.trust import describe_trust, format_conditional_request
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_when
 from crawler.json_lines import values_of
-from crawler.settings import settings
 
 NOT_FOUND = {404, 410}
 DECIDED = """SimHash and its Hamming distance say how much of the text a change changes, and so how soon to look again.
@@ -36,6 +23,7 @@ MAX_EDITS = 3  # of the last change
 
 SHOWN_DAYS = 0.5  # by which the site's activity is not as the calendar
 SHOWN_PAGES = 0.05  # that a change announces
+ANNOUNCED = "new pages worth a first look with each of its changes, on average"
 # What is explanation without being asked for; the rest is the figures behind it.
 PLAIN = frozenset(
     {
@@ -48,16 +36,17 @@ PLAIN = frozenset(
 def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
     check_plugins(settings())
 
-    async def work(db: Database, _: Interrupts) -> tuple[UrlExplanation | UnknownUrl, PageDetails | None]:
-        explanation = await explain_url(db, settings(), text, at=at)
-        if isinstance(explanation, UnknownUrl):
-            return explanation, None
-        return explanation, await explain_details(db, settings(), explanation)
+    async def work(db: app.Database, _: Interrupts) -> tuple[app.UrlExplanation, app.PageDetails] | app.UnknownUrl:
+        explanation = await app.explain_url(db, settings(), text, at=at)
+        if isinstance(explanation, app.UnknownUrl):
+            return explanation
+        return explanation, await app.explain_details(db, settings(), explanation)
 
-    explanation, details = with_database(work)
-    if isinstance(explanation, UnknownUrl) or details is None:
-        _print_untracked(explanation, as_json=as_json)
+    found = with_database(work)
+    if isinstance(found, app.UnknownUrl):
+        _print_untracked(found, as_json=as_json)
         return PROBLEM
+    explanation, details = found
     page = explanation.known.page
     if page is None:
         _print_untracked(explanation, as_json=as_json)
@@ -68,18 +57,16 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
     return DONE
 
 
-def _format_content(content: ComparedContent | None) -> str:
-    if content is None:
-        return ""
+def _format_content(content: app.ComparedContent) -> str:
     return (
         f"{format_count(content.blocks, 'block')}, but {content.masked} that are masked,"
         f" and {format_count(content.words, 'word')} in the others: recrawl try shows which"
     )
 
 
-def _format_edits(content: ComparedContent | None) -> str:
+def _format_edits(content: app.ComparedContent) -> str:
     """Return the words that its last change changed."""
-    if content is None or content.last_change is None:
+    if content.last_change is None:
         return ""
     blocks = content.last_change.blocks
     more = len(blocks) - MAX_EDITS
@@ -87,7 +74,7 @@ def _format_edits(content: ComparedContent | None) -> str:
     return "\n".join(map(format_edit, blocks[:MAX_EDITS])) + ending
 
 
-def _format_asking(page: PageFacts, known: Explanation) -> str:
+def _format_asking(page: app.PageFacts, known: app.Explanation) -> str:
     return format_conditional_request(
         page.held,
         known.trust,
@@ -98,7 +85,7 @@ def _format_asking(page: PageFacts, known: Explanation) -> str:
     )
 
 
-def _format_activity(page: PageFacts) -> str:
+def _format_activity(page: app.PageFacts) -> str:
     """By how much the pages of its site have aged together since the last good look; nothing where as the calendar."""
     if abs(page.activity_ahead) < SHOWN_DAYS:
         return ""
@@ -108,16 +95,10 @@ def _format_activity(page: PageFacts) -> str:
     )
 
 
-def _format_announced(page: PageFacts) -> str:
-    if page.announces < SHOWN_PAGES:
-        return ""
-    return f"{page.announces:.1f} new pages worth a first look with each of its changes, on average"
-
-
-def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -> list[tuple[str, str]]:
+def _facts(explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> list[tuple[str, str]]:
     known, ordering = explanation.known, explanation.domain.settings.ordering
-    refused = explanation.refused if page.state is not State.REFUSED else ""
-    never_read = page.state is State.KNOWN and page.version == 0 and page.failures
+    refused = explanation.refused if page.state is not app.State.REFUSED else ""
+    never_read = page.state is app.State.KNOWN and page.version == 0 and page.failures
     state = "failing, never read" if never_read else page.state.value
     reason = format_reason(page.reason) if page.reason else f"status {page.status}" if page.status else ""
     return [
@@ -136,17 +117,17 @@ def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -
         ("Worth", _format_value(explanation)),
         ("Rules", "\n".join(format_rule(rule) for rule in explanation.domain.settings.rules if rule.matches(page.url))),
         ("Importance", _format_importance(explanation, page)),
-        ("Announces", _format_announced(page)),
+        ("Announces", f"{page.announces:.1f} {ANNOUNCED}" if page.announces >= SHOWN_PAGES else ""),
         ("Changes", format_amount_factor(page, known.terms)),
         ("Cash", _format_cash(page)),
         ("Favoured", f"paid {ordering.favour_by:g} times by the reserve" if page.favoured else ""),
-        ("Rank", f"{page.rank} in the order {ordering.order}" if page.state is State.NEW else ""),
+        ("Rank", f"{page.rank} in the order {ordering.order}" if page.state is app.State.NEW else ""),
         ("Depth", f"{format_count(page.depth, 'link')} from the nearest seed"),
         ("First seen", format_instant(page.first_seen_at)),
         ("Last look", format_instant(page.last_look_at) + (f" ({reason})" if reason else "")),
         ("Last change", format_when(page.last_change_at, now=known.at) if page.last_change_at else ""),
-        ("What changed", _format_edits(details.content)),
-        ("Compared", _format_content(details.content)),
+        ("What changed", _format_edits(details.content) if details.content else ""),
+        ("Compared", _format_content(details.content) if details.content else ""),
         ("Version", f"{page.version}, {format_bytes(page.received_bytes)} received" if page.version else "none"),
         ("ETag", page.etag or ""),
         ("Last-Modified", page.last_modified or ""),
@@ -157,7 +138,7 @@ def _facts(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -
     ]
 
 
-def _show(explanation: UrlExplanation, page: PageFacts, details: PageDetails, *, why: bool) -> None:
+def _show(explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails, *, why: bool) -> None:
     """Print the facts; why: with rates, prices and cash, and which pages link to it and pay it."""
     show_facts(fact for fact in _facts(explanation, page, details) if why or fact[0] in PLAIN)
     if why:
@@ -170,47 +151,38 @@ def _show(explanation: UrlExplanation, page: PageFacts, details: PageDetails, *,
         remark(f"Next: {version}recrawl explain {page.url} --why for how often it changes, what a look is worth, links")
 
 
-def _show_looks(known: Explanation, *, why: bool) -> None:
-    figures = ["by", "requests", "bytes", "expected"] if why else []
-    show(
-        ["look", "answer", "found", "amount", *figures, "reason"],
-        [
-            (
-                format_instant(look.at),
-                look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
-                look.change.value,
-                format_share(look.amount),
-                *(
-                    (
-                        look.rung.replace("_", " "),
-                        str(look.requests),
-                        format_bytes(look.received_bytes),
-                        format_share(look.expected),
-                    )
-                    if why
-                    else ()
-                ),
-                format_reason(look.reason),
-            )
-            for look in known.visits
-        ],
-        right=["amount", "requests", "bytes", "expected"],
-    )
+def _show_looks(known: app.Explanation, *, why: bool) -> None:
+    rows = []
+    for look in known.visits:
+        figures = {
+            "by": look.rung.replace("_", " "),
+            "requests": str(look.requests),
+            "bytes": format_bytes(look.received_bytes),
+            "expected": format_share(look.expected),
+        }
+        row = {
+            "look": format_instant(look.at),
+            "answer": look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
+            "found": look.change.value,
+            "amount": format_share(look.amount),
+        }
+        rows.append(row | (figures if why else {}) | {"reason": format_reason(look.reason)})
+    show_rows(rows, right=["amount", "requests", "bytes", "expected"])
 
 
-def _format_links(known: Explanation) -> str:
+def _format_links(known: app.Explanation) -> str:
     if known.is_orphan:
         return "no page links to it any more, as far as they were read: it is kept"
     return f"{format_count(known.links, 'page')} {'links' if known.links == 1 else 'link'} to it"
 
 
-def _format_value(explanation: UrlExplanation) -> str:
+def _format_value(explanation: app.UrlExplanation) -> str:
     if explanation.value is None or explanation.known.terms is None:
         return ""
     return f"{explanation.value:.3g} importance x days now, against a price of {explanation.known.terms.price:.3g}"
 
 
-def _format_freshness(explanation: UrlExplanation, page: PageFacts) -> str:
+def _format_freshness(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
     if explanation.fresh is None or page.last_good_at is None:
         return ""
     if page.failures and page.status in NOT_FOUND:
@@ -219,12 +191,12 @@ def _format_freshness(explanation: UrlExplanation, page: PageFacts) -> str:
     return f"{format_share(explanation.fresh)} likely to be as it was at {format_instant(page.last_good_at)}"
 
 
-def _format_importance(explanation: UrlExplanation, page: PageFacts) -> str:
+def _format_importance(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
     if page.importance is None or page.popularity is None:
         return ""
     parts = ""
     ordering = explanation.domain.settings.ordering
-    if ordering.order is Order.MIXED:
+    if ordering.order is app.Order.MIXED:
         parts = f": {1 - ordering.url_share:.0%} links ({page.popularity:.3g})"
         parts += f" and {ordering.url_share:.0%} URL ({page.url_score:.3g})"
     weight, score = explanation.rules.terms(page.url).weight, explanation.rules.score(page.url)
@@ -234,7 +206,7 @@ def _format_importance(explanation: UrlExplanation, page: PageFacts) -> str:
     return f"{page.importance:.3g} times the domain's mean page{parts}{weighed}"
 
 
-def _format_cash(page: PageFacts) -> str:
+def _format_cash(page: app.PageFacts) -> str:
     if page.cash is None or page.history is None or page.clock is None:
         return "none: it takes no part in the economy"
     cash = f"{page.cash:,} coins of {page.circulating:,}, which are waiting to be passed on"
@@ -243,28 +215,25 @@ def _format_cash(page: PageFacts) -> str:
     )
 
 
-def _show_linkers(known: Explanation, *, is_paid: bool) -> None:
+def _show_linkers(known: app.Explanation, *, is_paid: bool) -> None:
     if not known.linkers:
         return
     say("")
-    show(
-        ["linked from", "its importance", "its links", "pays"],
-        [
-            (
-                linker.url,
-                f"{linker.importance:.2f}" if linker.importance is not None else "-",
-                str(linker.outlinks),
-                f"{linker.pays:.3f}" if linker.pays is not None and is_paid else "-",
-            )
-            for linker in known.linkers
-        ],
-        right=["its importance", "its links", "pays"],
+    rows = (
+        {
+            "linked from": linker.url,
+            "its importance": f"{linker.importance:.2f}" if linker.importance is not None else "-",
+            "its links": str(linker.outlinks),
+            "pays": f"{linker.pays:.3f}" if linker.pays is not None and is_paid else "-",
+        }
+        for linker in known.linkers
     )
+    show_rows(rows, right=["its importance", "its links", "pays"])
 
 
-def _print_untracked(explanation: UrlExplanation | UnknownUrl, *, as_json: bool) -> None:
-    known = None if isinstance(explanation, UnknownUrl) else explanation.known
-    reason = explanation.reason if isinstance(explanation, UnknownUrl) else explanation.untracked
+def _print_untracked(explanation: app.UrlExplanation | app.UnknownUrl, *, as_json: bool) -> None:
+    known = None if isinstance(explanation, app.UnknownUrl) else explanation.known
+    reason = explanation.reason if isinstance(explanation, app.UnknownUrl) else explanation.untracked
     if as_json:
         links, linkers = (known.links, known.linkers) if known is not None else (0, ())
         print_json({"url": explanation.url, "tracked": False, "reason": reason, "links": links, "linkers": linkers})
@@ -274,33 +243,27 @@ def _print_untracked(explanation: UrlExplanation | UnknownUrl, *, as_json: bool)
         _show_linkers(known, is_paid=False)
 
 
-def _document(explanation: UrlExplanation, page: PageFacts, details: PageDetails) -> dict[str, object]:
+def _document(explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> dict[str, object]:
     domain, known = explanation.domain, explanation.known
+    rates = {"rate_per_day": page.belief.rate_per_day, "rate_per_day_90": explanation.rate_interval}
     return {
         "url": page.url,
         "tracked": True,
         "domain": domain.authority,
-        "at": known.at,
         "next": explanation.next,
-        "waiting": known.waiting,
+        **pick(known, "at", "waiting", "prior_source", "sources", "visits", "links", "linkers"),
         "refused_now": explanation.refused,
         "belief": explanation.change_rate,
-        "prior_source": known.prior_source,
         "worth": explanation.value,
         "price": explanation.price,
         "revisit": domain.settings.revisit,
         "terms": known.terms and values_of(known.terms) | {"revisit": domain.settings.revisit},
         "due_today": explanation.due,
-        "sources": known.sources,
         "asked": _format_asking(page, known),
         "trust": describe_trust(known.trust),
         "rules": [describe_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
-        "page": values_of(page)
-        | {"rate_per_day": page.belief.rate_per_day, "rate_per_day_90": explanation.rate_interval},
-        "visits": known.visits,
-        "links": known.links,
+        "page": values_of(page) | rates,
         "orphan": known.is_orphan,
-        "linkers": known.linkers,
         "content": details.content,
         "domain_waits": explanation.waits,
         "list": details.source,

@@ -1,12 +1,18 @@
-"""recrawl pages: its options and its help."""
+"""recrawl pages: the pages of a domain, the most important first; those of a state; or the site as it was."""
 
-from datetime import datetime
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crawler.cli import values
 from crawler.cli.options import Json, Top, Why
+from crawler.cli.output import print_found, print_json, remark, say, say_heading, show_rows
+from crawler.cli.session import with_database
+from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
+
+if TYPE_CHECKING:
+    from crawler.app.pages import Domain, Order, PageLine, PastPage
 
 
 def pages(
@@ -38,6 +44,95 @@ def pages(
         recrawl pages --state failed
         recrawl pages docs.example.com --top 1000 --json
     """
-    from crawler.cli.pages import pages_output
+    from crawler.app.pages import FAILED, list_pages
 
-    pages_output.pages(domain, state=state, top=top, why=why, at=at, as_json=as_json)
+    now = datetime.now(UTC)
+    listing = with_database(lambda db, _: list_pages(db, domain, state=state, max_count=top, at=at, now=now))
+    every, found = listing.domains, listing.pages
+    authority = every[0].authority if domain else None
+    if listing.past is not None and at is not None:
+        _show_past(every[0], listing.past, at=at, as_json=as_json)
+    elif as_json:
+        print_json(({"domain": authority} if authority else {}) | {"pages": found})
+    elif not found and state is not None:
+        say(f"No page{f' of {authority}' if authority else ''} is {state}")
+    elif not found:
+        say(f"{authority} has no pages yet: recrawl crawl {authority}")
+    elif state == FAILED:
+        _show_failed(found, now=now)
+    else:
+        _show(found, order=every[0].settings.ordering.order, why=why)
+
+
+def _show(found: "list[PageLine]", *, order: "Order", why: bool) -> None:
+    from crawler.app.pages import Order
+
+    rows = (_row(page, parts=why and order is Order.MIXED, why=why) for page in found)
+    show_rows(rows, right=["importance", "links", "by URL", "version", "fresh"])
+    remark(f"Next: recrawl explain {found[0].url}")
+
+
+def _row(page: "PageLine", *, parts: bool, why: bool) -> dict[str, str]:
+    weights = {"importance": page.importance}
+    if parts:
+        weights |= {"links": page.popularity, "by URL": page.url_score}
+    about = page.reason or page.list_kind
+    figures = {
+        "version": str(page.version),
+        "changes": format_rate(page.rate_per_day),
+        "fresh": format_share(page.freshness),
+    }
+    return {
+        **{name: f"{weight:.2f}" if weight is not None else "-" for name, weight in weights.items()},
+        "url": page.url,
+        "title": page.title,
+        "state": page.state.value + (f" ({about})" if about else ""),
+        **(figures if why else {}),
+        "last look": format_instant(page.last_look_at),
+        "due": format_instant(page.due_at) if page.due_at is not None else "-",
+    }
+
+
+def _show_failed(found: "list[PageLine]", *, now: datetime) -> None:
+    say_heading(f"{format_count(len(found), 'page')} without a good answer")
+    rows = (
+        {
+            "url": page.url,
+            "why": _why(page),
+            "failed": f"{page.failures}x",
+            "was good": format_when(page.last_good_at, now=now),
+            "next try": format_when(page.due_at, now=now) if page.due_at is not None else "-",
+        }
+        for page in found
+    )
+    show_rows(rows, right=["failed"])
+    remark(f"Next: recrawl explain {found[0].url}; recrawl refresh {found[0].url}")
+
+
+def _why(page: "PageLine") -> str:
+    """Why its newest look was no good one."""
+    from crawler.format.reasons import format_reason
+
+    if page.status is not None and page.reason in {"", f"http_{page.status}"}:
+        return f"status {page.status}"
+    return format_reason(page.reason) or "no answer"
+
+
+def _show_past(domain: "Domain", found: "list[PastPage]", *, at: datetime, as_json: bool) -> None:
+    if found and not as_json:
+        say_heading(f"{domain.authority} as it was at {format_instant(at)}: {format_count(len(found), 'page')}")
+    rows = (
+        {
+            "url": page.url,
+            "title": page.title,
+            "state": page.state.value,
+            "version": str(page.version),
+            "seen": format_instant(page.version_at),
+            "text": format_bytes(page.text_bytes),
+        }
+        for page in found
+    )
+    none = f"Nothing was known of {domain.authority} at {format_instant(at)}"
+    document = {"domain": domain.authority, "at": at, "pages": found}
+    if print_found(document, rows, right=["version", "text"], empty=none, as_json=as_json):
+        remark(f"Next: recrawl show {found[0].url} --at {at.isoformat()}")

@@ -32,7 +32,8 @@ def try_page(
         recrawl try https://app.example.com/ --screenshot app.png
         recrawl try https://docs.example.com/ --json
     """
+    from crawler.app.try_page import TryWay
     from crawler.cli.pages import try_page_output
 
-    how = try_page_output.TryWay(again=again, screenshot=screenshot is not None)
+    how = TryWay(again=again, screenshot=screenshot is not None)
     return try_page_output.try_url(url, how=how, screenshot=screenshot, at=at, as_json=as_json)

@@ -6,24 +6,12 @@ from typing import TYPE_CHECKING
 
 from crawler.app import try_page as app
 from crawler.app.running.maintenance import check_plugins
-from crawler.app.try_page import (
-    Change,
-    Difference,
-    ExplainedBlock,
-    Fetched,
-    RenderChoice,
-    TryResult,
-    TryWay,
-    Unreached,
-    Why,
-)
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import out, print_json, printable, say, show, show_facts
-from crawler.cli.session import with_database
+from crawler.cli.output import out, pick, print_json, printable, say, show, show_facts
+from crawler.cli.session import settings, with_database
 from crawler.errors import BadInput
 from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant
-from crawler.settings import settings
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -31,7 +19,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 400  # characters of a piece
 
 
-def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
+def try_url(text: str, *, how: app.TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
     """screenshot: where the picture goes."""
     check_plugins(settings())
     seen = with_database(lambda db, _: app.try_url(db, settings(), text, how=how, at=at))
@@ -44,7 +32,7 @@ def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | N
     return DONE if seen.parsed is not None else PROBLEM
 
 
-def _save(file: Path, seen: TryResult) -> None:
+def _save(file: Path, seen: app.TryResult) -> None:
     """Write the picture of the page; it must not be lost for want of a folder."""
     picture = seen.read.screenshot if seen.read is not None else None
     if picture is None:
@@ -55,18 +43,15 @@ def _save(file: Path, seen: TryResult) -> None:
         raise BadInput(f"the picture cannot be written to {file}: {error.strerror}") from error
 
 
-def _why(refusal: str) -> str:
-    """A refusal as it is said: some are words of a program, others sentences."""
-    return refusal if " " in refusal else refusal.replace("_", " ")
-
-
-def _show(seen: TryResult) -> None:
+def _show(seen: app.TryResult) -> None:
     blocks = app.list_blocks(seen)
     found = app.list_differences(seen)
+    # Some refusals are words of a program, others sentences.
+    refusal = seen.refusal if " " in seen.refusal else seen.refusal.replace("_", " ")
     show_facts(
         [
             ("URL", seen.target.url),
-            ("Not asked", _why(seen.refusal) if seen.answer is None else ""),
+            ("Not asked", refusal if seen.answer is None else ""),
             ("Answer", _shown_answer(seen)),
             ("Scripts", _shown_scripts(seen)),
             ("Compared with", _shown_version(seen)),
@@ -88,38 +73,44 @@ def _show(seen: TryResult) -> None:
         out().print(_shown_piece(piece), soft_wrap=True)
 
 
-def _news(why: Why) -> str:
+def _news(why: app.Why) -> str:
     return f"no: {NO_NEWS_WORDS[why]}" if why else "yes"
 
 
-def _row(each: Difference) -> tuple[str, str, str]:
+def _sides(each: app.Difference) -> tuple[str, str | None, str | None]:
+    """Return what a difference is in, what that said, and what it says; None where there was or is nothing."""
     for before, after in each.replaced:
-        return before.kind.value, _cut(before.text), _cut(after.text)
+        return before.kind.value, before.text, after.text
     (place,) = each.blocks
-    return place.kind.value, _cut(place.text if each.removed else ""), _cut(place.text if each.added else "")
+    return place.kind.value, place.text if each.removed else None, place.text if each.added else None
+
+
+def _row(each: app.Difference) -> tuple[str, str, str]:
+    part, was, now = _sides(each)
+    return part, _cut(was or ""), _cut(now or "")
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
-def _shown_answer(seen: TryResult) -> str:
+def _shown_answer(seen: app.TryResult) -> str:
     match seen.answer:
-        case Fetched(status=status, received_bytes=received):
+        case app.Fetched(status=status, received_bytes=received):
             return f"{status}, {format_bytes(received)}" + (f"; {seen.refusal}" if seen.refusal else "")
-        case Unreached(reason=reason, detail=detail):
+        case app.Unreached(reason=reason, detail=detail):
             return f"none ({reason.value}: {detail})"
         case _:
             return ""
 
 
-def _shown_scripts(seen: TryResult) -> str:
+def _shown_scripts(seen: app.TryResult) -> str:
     """What the page says without its scripts, and what a browser adds."""
     read = seen.read
     if read is None or not read.rendering.word:
         return ""
     said = RENDERING_WORDS[read.rendering.word]
-    if read.choice is RenderChoice.NO_BROWSER:
+    if read.choice is app.RenderChoice.NO_BROWSER:
         return f"{said}. {seen.no_browser}"
     if read.gain is None:
         return said
@@ -130,7 +121,7 @@ def _shown_scripts(seen: TryResult) -> str:
     return f"{said}: {without} without scripts, they add {added}; kept {kept}"
 
 
-def _shown_version(seen: TryResult) -> str:
+def _shown_version(seen: app.TryResult) -> str:
     if seen.answer is None:
         return ""
     if seen.target.version is None:
@@ -139,25 +130,25 @@ def _shown_version(seen: TryResult) -> str:
     return f"version {seen.target.version.number}{at}"
 
 
-def _shown_verdict(seen: TryResult) -> str:
-    if seen.visit is None:
+def _shown_verdict(seen: app.TryResult) -> str:
+    visit = seen.visit
+    if visit is None:
         return ""
-    parts = ", ".join(sorted(seen.visit.verdict.significant.kinds))
-    reason = f" ({seen.visit.reason.replace('_', ' ')})" if seen.visit.reason else ""
-    if seen.visit.change is Change.FIRST:
+    reason = f" ({visit.reason.replace('_', ' ')})" if visit.reason else ""
+    if visit.change is app.Change.FIRST:
         return f"a first version{reason}"
-    return f"{seen.visit.change.value}, by {seen.visit.verdict.rung.value.replace('_', ' ')}{reason}" + (
-        f": {parts}" if parts else ""
-    )
+    parts = ", ".join(sorted(visit.verdict.significant.kinds))
+    rung = visit.verdict.rung.value.replace("_", " ")
+    return f"{visit.change.value}, by {rung}{reason}{f': {parts}' if parts else ''}"
 
 
-def _shown_count(blocks: list[ExplainedBlock]) -> str:
+def _shown_count(blocks: list[app.ExplainedBlock]) -> str:
     whole = sum(piece.is_whole for piece in blocks)
     words = sum(len(piece.masked) for piece in blocks if not piece.is_whole)
     return f"{len(blocks)}, of which {whole} are masked, and {format_count(words, 'word')} in the others"
 
 
-def _shown_piece(piece: ExplainedBlock) -> "Text":
+def _shown_piece(piece: app.ExplainedBlock) -> "Text":
     """A line: what is masked stands in brackets, and is dim where there are colours."""
     from rich.text import Text
 
@@ -174,45 +165,40 @@ def _shown_piece(piece: ExplainedBlock) -> "Text":
     return line.append(_shown_why(piece), "yellow")
 
 
-def _shown_why(piece: ExplainedBlock) -> str:
-    if piece.why is Why.RULE:
+def _shown_why(piece: app.ExplainedBlock) -> str:
+    if piece.why is app.Why.RULE:
         return f"  <- {NO_NEWS_WORDS[piece.why]}" + (f": {piece.rule}" if piece.rule else "")
     said = [NO_NEWS_WORDS[piece.why], f"a rule of yours leaves some of it out: {piece.rule}" if piece.rule else ""]
     return "".join(f"  <- {each}" for each in said if each)
 
 
-def _document(seen: TryResult) -> dict[str, object]:
-    version = seen.target.version
+def _document(seen: app.TryResult) -> dict[str, object]:
+    version, visit = seen.target.version, seen.visit
     return {
         "url": seen.target.url,
         "at": seen.at,
         "refused": seen.refusal,
-        "status": seen.answer.status if isinstance(seen.answer, Fetched) else None,
+        "status": seen.answer.status if isinstance(seen.answer, app.Fetched) else None,
         "version": version.number if version else None,
         "version_at": seen.baseline.at if seen.baseline else None,
-        "change": seen.visit.change if seen.visit else None,
-        "rung": seen.visit.verdict.rung if seen.visit else None,
-        "reason": seen.visit.reason if seen.visit else "",
-        "parts": sorted(seen.visit.verdict.significant.kinds) if seen.visit else [],
+        "change": visit.change if visit else None,
+        "rung": visit.verdict.rung if visit else None,
+        "reason": visit.reason if visit else "",
+        "parts": sorted(visit.verdict.significant.kinds) if visit else [],
         "differs": [_pair(each) | {"news": not why, "why": why} for each, why in app.list_differences(seen)],
         "seconds_later": [_pair(each) for each in app.list_volatile(seen)],
         "blocks": [_piece(piece) for piece in app.list_blocks(seen)],
     }
 
 
-def _pair(each: Difference) -> dict[str, object]:
-    for before, after in each.replaced:
-        return {"part": before.kind, "was": before.text, "is": after.text}
-    (place,) = each.blocks
-    return {"part": place.kind, "was": place.text if each.removed else None, "is": place.text if each.added else None}
+def _pair(each: app.Difference) -> dict[str, object]:
+    return dict(zip(("part", "was", "is"), _sides(each), strict=True))
 
 
-def _piece(piece: ExplainedBlock) -> dict[str, object]:
+def _piece(piece: app.ExplainedBlock) -> dict[str, object]:
     return {
         "part": piece.kind,
-        "text": piece.text,
         "masked": [piece.text[start:end] for start, end in piece.masked],
         "is_masked": piece.is_whole,
-        "why": piece.why,
-        "rule": piece.rule,
+        **pick(piece, "text", "why", "rule"),
     }

@@ -76,9 +76,9 @@ def diff(
         recrawl diff https://docs.example.com/guide/ --from 1
         recrawl diff https://docs.example.com/guide/ --from 2026-11-01 --to yesterday
     """
-    from crawler.cli.pages import diff_output
+    from crawler.cli.pages import versions_output
 
-    diff_output.page_diff(url, before=_version(before), after=_version(after), context=context, as_json=as_json)
+    versions_output.page_diff(url, before=_version(before), after=_version(after), context=context, as_json=as_json)
 
 
 def _version(text: str | None) -> int | timedelta | datetime | None:

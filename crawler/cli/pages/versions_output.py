@@ -1,60 +1,65 @@
-"""recrawl versions and recrawl show: the versions of a page, and what one of them said."""
+"""recrawl versions, show and diff: the versions of a page, what one of them said, and what differs between two."""
 
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 
 from rich.text import Text
 
-from crawler.app.pages import PageVersion, State, VersionContent, WantedVersion, find_version, list_versions
-from crawler.cli.marked import say_beneath, say_heading
-from crawler.cli.output import out, print_json, printable, remark, say, show, show_facts
-from crawler.cli.session import with_database
+from crawler.app import pages
+from crawler.app.running.maintenance import check_plugins
+from crawler.cli.marked import joined, marked, say_beneath
+from crawler.cli.output import out, print_json, printable, remark, say, say_heading, show_facts, show_rows
+from crawler.cli.session import settings, with_database
 from crawler.errors import CrawlerError
 from crawler.format.kinds import KIND_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import values_of
 
+SIGNS = {
+    pages.BlockStatus.SAME: " ",
+    pages.BlockStatus.CHANGED: "~",
+    pages.BlockStatus.ADDED: "+",
+    pages.BlockStatus.REMOVED: "-",
+    pages.BlockStatus.MOVED: ">",
+}
+TOLD = (pages.BlockStatus.CHANGED, pages.BlockStatus.ADDED, pages.BlockStatus.REMOVED, pages.BlockStatus.MOVED)
+INDENT = 2
+
 
 def versions(text: str, *, top: int, why: bool, as_json: bool) -> None:
     now = datetime.now(UTC)
-
-    url, found = with_database(lambda db, _: list_versions(db, text, max_count=top, now=now))
+    url, found = with_database(lambda db, _: pages.list_versions(db, text, max_count=top, now=now))
     if as_json:
         print_json({"url": url, "versions": found})
         return
     say_heading(f"{format_count(found[0].number, 'version')} of {url}")
-    figures = ["parts", "distance"] if why else []
-    show(
-        ["version", "seen", "held for", "what", "amount", *figures, "size", "title"],
-        [_version_row(version, why=why) for version in found],
-        right=["version", "amount", "distance", "size"],
-    )
+    rows = [_version_row(version, why=why) for version in found]
+    show_rows(rows, right=["version", "amount", "distance", "size"])
     if len(found) > 1:
         remark(f"Next: recrawl diff {url}; recrawl show {url} --version {found[-1].number}")
     else:
         remark(f"Next: recrawl show {url}")
 
 
-def _version_row(version: PageVersion, *, why: bool) -> tuple[str, ...]:
+def _version_row(version: pages.PageVersion, *, why: bool) -> dict[str, str]:
     distance = f"{version.distance_bits} bits" if version.distance_bits is not None else "-"
-    figures = (" ".join(version.parts), distance) if why else ()
-    return (
-        str(version.number),
-        format_instant(version.at),
-        format_span(version.until - version.at) if version.until else "to this day",
-        KIND_WORDS[version.change] if version.change else "list",
-        format_share(version.amount),
-        *figures,
-        format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
-        version.title,
-    )
+    return {
+        "version": str(version.number),
+        "seen": format_instant(version.at),
+        "held for": format_span(version.until - version.at) if version.until else "to this day",
+        "what": KIND_WORDS[version.change] if version.change else "list",
+        "amount": format_share(version.amount),
+        **({"parts": " ".join(version.parts), "distance": distance} if why else {}),
+        "size": format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
+        "title": version.title,
+    }
 
 
-def show_page(text: str, *, wanted: WantedVersion, form: str | None, as_json: bool) -> None:
+def show_page(text: str, *, wanted: pages.WantedVersion, form: str | None, as_json: bool) -> None:
     """Show one version of a page. form: text, html or headers; None for facts and text."""
     now = datetime.now(UTC)
-
-    found = with_database(lambda db, _: find_version(db, text, wanted, now=now))
+    found = with_database(lambda db, _: pages.find_version(db, text, wanted, now=now))
     if as_json:
         html = None if found.body is None else found.body.decode(errors="replace")
         print_json(values_of(found) | {"text": found.text, "html": html})
@@ -72,7 +77,7 @@ def show_page(text: str, *, wanted: WantedVersion, form: str | None, as_json: bo
         _show_next(found)
 
 
-def _write_body(found: VersionContent) -> None:
+def _write_body(found: pages.VersionContent) -> None:
     """The body byte by byte where a program reads it; without what steers a terminal where a person does."""
     if found.body is None:
         raise CrawlerError(
@@ -85,7 +90,7 @@ def _write_body(found: VersionContent) -> None:
     sys.stdout.buffer.write(found.body)
 
 
-def _show_headers(found: VersionContent) -> None:
+def _show_headers(found: pages.VersionContent) -> None:
     kept = found.headers
     show_facts(
         [
@@ -101,11 +106,11 @@ def _show_headers(found: VersionContent) -> None:
     remark("Cookies, and what else lets somebody in, are never kept; ETag and Last-Modified of the newest answer alone")
 
 
-def _show_facts(found: VersionContent, *, now: datetime) -> None:
+def _show_facts(found: pages.VersionContent, *, now: datetime) -> None:
     version = found.version
     until = f", until {format_instant(version.until)}" if version.until else ""
     since = f"since {format_when(found.state_at, now=now)}" if found.state_at else "for longer than the feed goes back"
-    state = "" if found.state is State.KNOWN else f"{found.state.value} {since}"
+    state = "" if found.state is pages.State.KNOWN else f"{found.state.value} {since}"
     kept = format_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not kept"
     rendered = ", as a browser made it" if version.is_rendered else ""
     show_facts(
@@ -114,16 +119,80 @@ def _show_facts(found: VersionContent, *, now: datetime) -> None:
             ("Title", version.title),
             ("Version", f"{version.number}, seen {format_when(version.at, now=now)}{until}"),
             ("State", state and f"{state}; this is what it said last"),
-            (
-                "Kept",
-                f"{kept}, {version.content_type or 'no content type'}{rendered}",
-            ),
+            ("Kept", f"{kept}, {version.content_type or 'no content type'}{rendered}"),
         ]
     )
 
 
-def _show_next(found: VersionContent) -> None:
+def _show_next(found: pages.VersionContent) -> None:
     if found.version.number > 1:
         remark(f"Next: recrawl diff {found.url} --to {found.version.number}; recrawl versions {found.url}")
     else:
         remark(f"Next: recrawl explain {found.url}")
+
+
+def page_diff(
+    text: str, *, before: pages.WantedVersion, after: pages.WantedVersion, context: int, as_json: bool
+) -> None:
+    now = datetime.now(UTC)
+    check_plugins(settings())
+    found = with_database(
+        lambda db, _: pages.compare_versions(db, settings(), text, before=before, after=after, context=context, now=now)
+    )
+    new = found.after
+    if as_json:
+        print_json({"url": new.url, "from": found.before.version, "to": new.version, "diff": found.diff})
+    else:
+        _show_diff(found.before, new, found.diff, now=now)
+        remark(
+            f"Next: recrawl versions {new.url}; recrawl show {new.url} --version {new.version.number}; to hear no more "
+            f"of a piece: recrawl rules add {found.domain.authority} / --ignore-text 'WORDS' (or --ignore SELECTOR)"
+        )
+
+
+def _show_diff(old: pages.VersionContent, new: pages.VersionContent, found: pages.PageDiff, *, now: datetime) -> None:
+    say_heading(new.version.title or new.url)
+    if new.version.title:
+        say(new.url)
+    for sign, side in (("-", old), ("+", new)):
+        say(f"{sign} version {side.version.number}, {format_when(side.version.at, now=now)}")
+    if not found:
+        say("Nothing that is shown or linked differs")
+        return
+    say(_summary(found))
+    for hunk in found.hunks:
+        _show_skipped(hunk.skipped)
+        for block in hunk.blocks:
+            # Where an unchanged link leads is no context that anybody reads.
+            if block.status is not pages.BlockStatus.SAME or block.part is pages.BlockKind.TEXT:
+                _show_block(block)
+    _show_skipped(found.skipped)
+
+
+def _summary(found: pages.PageDiff) -> str:
+    news = Counter(block.status for block in found.changed if block.is_news)
+    noise = sum(not block.is_news for block in found.changed)
+    told = joined([f"{news[status]:,} {status.value}" for status in TOLD if news[status]])
+    beside = f"; {format_count(noise, 'block')} of known noise or left out by a rule" if noise else ""
+    return f"Blocks: {told or 'no news'}, {found.counts[pages.BlockStatus.SAME]:,} same{beside}"
+
+
+def _show_skipped(many: int) -> None:
+    if many:
+        say_beneath(Text(f"… {format_count(many, 'block')} the same", "dim"), indent=INDENT)
+
+
+def _show_block(block: pages.BlockDiff) -> None:
+    is_same = block.status is pages.BlockStatus.SAME
+    line = Text.assemble((f"{SIGNS[block.status]} ", "" if is_same else "bold"))
+    if block.part is not pages.BlockKind.TEXT:
+        line.append(f"{block.part.value}: ", "dim")
+    words = marked(block.runs)
+    if is_same:
+        words.stylize("dim")
+    line.append_text(words)
+    if block.status is pages.BlockStatus.MOVED:
+        line.append("  (moved here)", "dim")
+    if not is_same and not block.is_news:
+        line.append("  (noise)", "dim")
+    say_beneath(line, indent=INDENT, hanging=2)

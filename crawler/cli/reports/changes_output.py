@@ -5,28 +5,12 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from crawler.app.changes import (
-    ChangesQuery,
-    Database,
-    Edit,
-    EventKind,
-    FeedItem,
-    NewestChanges,
-    diff_words,
-    excerpt,
-    follow_changes,
-    list_changes,
-    read_changes,
-    template_of,
-)
-from crawler.cli.cursors import told_if_useless
-from crawler.cli.exits import DONE
-from crawler.cli.marked import joined, marked, say_beneath, say_heading
-from crawler.cli.output import print_json, print_json_line, printable, remark, say
-from crawler.cli.session import Interrupts, with_database
+from crawler.app import changes as app
+from crawler.cli.marked import joined, marked, say_beneath
+from crawler.cli.output import print_json, print_json_line, printable, remark, say, say_heading, telling_of_cursors
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.kinds import KIND_WORDS, KINDS, NEWS
 from crawler.format.values import format_count, format_share, format_when
-from crawler.settings import settings
 
 TOP, TOP_JSON = 20, 1000
 INDENT = 11
@@ -34,15 +18,15 @@ MOST_EDITS = 3  # of one change, unless all are asked for
 SHORT, LONG = (40, 160), (200, 1000)  # characters kept beside a change, and of a change itself
 
 
-def changes(query: ChangesQuery, *, top: int | None, at: datetime | None, diff: bool, why: bool) -> None:
+def changes(query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool, why: bool) -> None:
     """Show the newest changes. diff: every block that changed, and more of it.  why: with the figures behind it."""
-    found = with_database(lambda db, _: list_changes(db, query, most=top or TOP, at=at))
+    found = with_database(lambda db, _: app.list_changes(db, query, most=top or TOP, at=at))
     say_heading(_heading(found))
     for item in found.items:
         say("")
         show_change(item, now=found.at, diff=diff, why=why)
-    first = found.counts.get(EventKind.FIRST, 0)
-    is_folded = first and all(item.change is not EventKind.FIRST for item in found.items)
+    first = found.counts.get(app.EventKind.FIRST, 0)
+    is_folded = first and all(item.change is not app.EventKind.FIRST for item in found.items)
     if is_folded:
         say("")
         what = query.what or query.domain
@@ -51,13 +35,13 @@ def changes(query: ChangesQuery, *, top: int | None, at: datetime | None, diff: 
     _show_next(found, left=sum(found.counts.values()) - len(found.items) - (first if is_folded else 0))
 
 
-def changes_as_json(query: ChangesQuery, *, top: int | None, at: datetime | None, diff: bool) -> None:
-    with told_if_useless(as_json=True):
-        found = with_database(lambda db, _: read_changes(db, query, most=top or TOP_JSON, blocks=diff, at=at))
+def changes_as_json(query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool) -> None:
+    with telling_of_cursors(as_json=True):
+        found = with_database(lambda db, _: app.read_changes(db, query, most=top or TOP_JSON, blocks=diff, at=at))
     print_json({"changes": found.items, "next": found.next, "more": found.more})
 
 
-def as_atom(query: ChangesQuery, *, top: int | None, at: datetime | None) -> None:
+def as_atom(query: app.ChangesQuery, *, top: int | None, at: datetime | None) -> None:
     """Print the newest changes as an Atom feed."""
     from crawler.app.delivery.feeds import MOST_ENTRIES, write_feed  # with all that tells; other forms need none of it
 
@@ -66,11 +50,11 @@ def as_atom(query: ChangesQuery, *, top: int | None, at: datetime | None) -> Non
     sys.stdout.buffer.write(document)
 
 
-def follow(query: ChangesQuery, *, from_now: bool, as_json: bool, diff: bool, why: bool) -> int:
+def follow(query: app.ChangesQuery, *, from_now: bool, as_json: bool, diff: bool, why: bool) -> int:
     """Show changes as they are found, in the order of the feed. from_now: not those that were found before."""
 
-    async def show_all(db: Database) -> None:
-        changes = follow_changes(
+    async def show_all(db: app.Database) -> None:
+        changes = app.follow_changes(
             db, query, from_now=from_now, on_outage=lambda error: remark(f"{error}; it is asked again")
         )
         async for item in changes:
@@ -80,16 +64,15 @@ def follow(query: ChangesQuery, *, from_now: bool, as_json: bool, diff: bool, wh
                 show_change(item, now=datetime.now(UTC), diff=diff, why=why)
                 say("")
 
-    async def work(db: Database, interrupts: Interrupts) -> int:
+    async def work(db: app.Database, interrupts: Interrupts) -> int:
         await interrupts.or_stop(show_all(db))
-        return interrupts.number or 0
+        return interrupts.exit_code
 
-    with told_if_useless(as_json=as_json):
-        number = with_database(work, patient=True)
-    return 128 + number if number else DONE
+    with telling_of_cursors(as_json=as_json):
+        return with_database(work, patient=True)
 
 
-def _heading(found: NewestChanges) -> str:
+def _heading(found: app.NewestChanges) -> str:
     span = f" since {format_when(found.since, now=found.at)}" if found.since else ""
     if not found.counts:
         return f"Nothing changed{span}"
@@ -100,7 +83,7 @@ def _heading(found: NewestChanges) -> str:
     return f"Changes{span}: {joined(told) or 'none of pages that were known'}"
 
 
-def show_change(item: FeedItem, *, now: datetime, diff: bool = False, why: bool = False) -> None:
+def show_change(item: app.FeedItem, *, now: datetime, diff: bool = False, why: bool = False) -> None:
     title = printable(item.title or _path(item)).replace("\n", " ")
     head = Text.assemble((KIND_WORDS[item.change].ljust(INDENT), "bold"), title)
     say_beneath(head, indent=0, hanging=INDENT)
@@ -118,18 +101,19 @@ def show_change(item: FeedItem, *, now: datetime, diff: bool = False, why: bool 
         say(" " * INDENT + f"and {format_count(len(item.blocks) - len(edits), 'block')} more: recrawl diff {item.url}")
 
 
-def _path(item: FeedItem) -> str:
-    return "/" + item.url.split("/", 3)[3] if item.change is not EventKind.BOILERPLATE else item.domain
+def _path(item: app.FeedItem) -> str:
+    return "/" + item.url.split("/", 3)[3] if item.change is not app.EventKind.BOILERPLATE else item.domain
 
 
-def _reach(item: FeedItem) -> str:
+def _reach(item: app.FeedItem) -> str:
     """What an event is about that is not of one page alone."""
     if item.pages is not None:
         return f"on {format_count(item.pages, 'page')}"
-    return f"pages like {template_of(item.url)}" if item.change in {EventKind.HELD_BACK, EventKind.LET_GO} else ""
+    is_of_template = item.change in {app.EventKind.HELD_BACK, app.EventKind.LET_GO}
+    return f"pages like {app.template_of(item.url)}" if is_of_template else ""
 
 
-def _figures(item: FeedItem) -> str:
+def _figures(item: app.FeedItem) -> str:
     return joined(
         [
             f"cursor {item.position}",
@@ -141,15 +125,15 @@ def _figures(item: FeedItem) -> str:
     )
 
 
-def _show_edit(edit: Edit, *, diff: bool) -> None:
+def _show_edit(edit: app.Edit, *, diff: bool) -> None:
     beside, most = LONG if diff else SHORT
-    runs = excerpt(diff_words(edit.was or "", edit.now or "", part=edit.part), beside=beside, most=most)
+    runs = app.excerpt(app.diff_words(edit.was or "", edit.now or "", part=edit.part), beside=beside, most=most)
     part = (edit.part.value.ljust(7), "dim")
     say_beneath(Text.assemble(part, marked(runs)), indent=INDENT, hanging=7)
 
 
-def _show_next(found: NewestChanges, *, left: int) -> None:
-    diffed = next((item for item in found.items if item.change is EventKind.CHANGED), None)
+def _show_next(found: app.NewestChanges, *, left: int) -> None:
+    diffed = next((item for item in found.items if item.change is app.EventKind.CHANGED), None)
     hints = [
         f"{left:,} more with --top {left + len(found.items)}" if left > 0 else "",
         f"recrawl diff {diffed.url}" if diffed else "",

@@ -2,27 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import assert_never
+from math import isfinite
 
-from crawler.app.reports import (
-    BudgetSource,
-    Forecast,
-    ForecastStep,
-    Planned,
-    PolicyForecast,
-    Price,
-    forecast_domain,
-    week_from,
-)
-from crawler.app.reports import plan as plan_domains
+from crawler.app import reports
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, remark, say, show, show_facts
+from crawler.cli.options import NO_DOMAIN
+from crawler.cli.output import pick, print_found, print_json, remark, say, show, show_facts
 from crawler.cli.plot import Chart, Series, show_plots
-from crawler.cli.session import with_database
-from crawler.format.reports import format_plan
+from crawler.cli.session import settings, with_database
+from crawler.format.reports import BUDGET_SOURCES, format_plan, format_step
 from crawler.format.values import format_count, format_share, format_span, format_when
 from crawler.json_lines import values_of
-from crawler.settings import settings
 
 COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
 POLICIES = ("known pages looked at again by", "requests a day", "fresh", "age")
@@ -30,13 +20,10 @@ STEPS = ("", "budget", "price", "requests a day", "fresh", "age", "longest wait"
 
 
 def plan(*, only: str | None, at: datetime | None, as_json: bool) -> None:
-    planned = with_database(lambda db, _: plan_domains(db, settings(), only=only or None, at=at))
-    if as_json:
-        print_json({"domains": [_document(each) for each in planned]})
-    elif not planned:
-        say("No domain is registered: recrawl domains add URL")
-    else:
-        show(["domain", *COLUMNS], [_row(each) for each in planned], right=COLUMNS)
+    planned = with_database(lambda db, _: reports.plan(db, settings(), only=only or None, at=at))
+    rows = (dict(zip(("domain", *COLUMNS), _row(each), strict=True)) for each in planned)
+    document = {"domains": [_document(each) for each in planned]}
+    if print_found(document, rows, right=COLUMNS, empty=NO_DOMAIN, as_json=as_json):
         for each in planned:
             if each.plan.finding:
                 remark(f"{each.domain.authority}: {each.plan.finding}")
@@ -44,7 +31,7 @@ def plan(*, only: str | None, at: datetime | None, as_json: bool) -> None:
         say("By these prices pages are due from now on, as after each hourly plan; recrawl plan DOMAIN only tells")
 
 
-def _document(planned: Planned) -> dict[str, object]:
+def _document(planned: reports.Planned) -> dict[str, object]:
     tariff = planned.plan
     return {
         "domain": planned.domain.authority,
@@ -64,19 +51,19 @@ def _document(planned: Planned) -> dict[str, object]:
     }
 
 
-def _row(planned: Planned) -> tuple[str, ...]:
-    cells = format_plan(planned)
+def _row(planned: reports.Planned) -> tuple[str, ...]:
+    importance, *others = format_plan(planned)
     return (
         planned.domain.authority,
-        cells.importance,
+        importance,
         f"{planned.known:,.0f}",
-        *cells[1:],
+        *others,
         format_span(timedelta(days=planned.plan.expected.age_days)) if planned.known else "-",
     )
 
 
 def plan_one(text: str, *, at: datetime | None, as_json: bool) -> int:
-    domain, found = with_database(lambda db, _: forecast_domain(db, settings(), text, at=at))
+    domain, found = with_database(lambda db, _: reports.forecast_domain(db, settings(), text, at=at))
     name = domain.authority
     if found is None:
         if as_json:
@@ -91,52 +78,41 @@ def plan_one(text: str, *, at: datetime | None, as_json: bool) -> int:
     return DONE
 
 
-def _forecast_document(found: Forecast) -> dict[str, object]:
+def _forecast_document(found: reports.Forecast) -> dict[str, object]:
     return values_of(found) | {
         "domain": found.domain.authority,
         "known": round(found.known),
         "new": round(found.new),
         "price": found.price_in_force,
         "finding": found.now.finding,
-        "has_budget": found.source is not BudgetSource.PRICE,
-        "cap": _or_none(found.cap),
-        "overall": _or_none(found.overall),
+        "has_budget": found.source is not reports.BudgetSource.PRICE,
+        "cap": found.cap if isfinite(found.cap) else None,
+        "overall": found.overall if isfinite(found.overall) else None,
         "points_for_tenth": found.points_for_tenth,
         "steps": [_step_document(step) for step in found.steps],
-        "policies": [_policy_document(each) for each in found.policies],
+        "policies": [
+            pick(each, "policy", "is_today")
+            | {"requests_per_day": each.expected.requests}
+            | pick(each.expected, "freshness", "age_days")
+            for each in found.policies
+        ],
     }
 
 
-def _or_none(limit: float) -> float | None:
-    return None if limit == float("inf") else limit
-
-
-def _step_document(step: ForecastStep) -> dict[str, object]:
-    outlook = step.plan.expected
+def _step_document(step: reports.ForecastStep) -> dict[str, object]:
+    expected = step.plan.expected
     return {
-        "factor": step.factor,
         "budget_per_day": step.budget,
         "requests_per_day": step.plan.requests,
-        "is_allowed": step.is_allowed,
-        "price_request": outlook.price.per_request,
-        "price_byte": outlook.price.per_byte,
+        "price_request": expected.price.per_request,
+        "price_byte": expected.price.per_byte,
         "longest_days": step.plan.longest_days,
-        "freshness": outlook.freshness,
-        "age_days": outlook.age_days,
+        **pick(step, "factor", "is_allowed"),
+        **pick(expected, "freshness", "age_days"),
     }
 
 
-def _policy_document(found: PolicyForecast) -> dict[str, object]:
-    return {
-        "policy": found.policy,
-        "is_today": found.is_today,
-        "requests_per_day": found.expected.requests,
-        "freshness": found.expected.freshness,
-        "age_days": found.expected.age_days,
-    }
-
-
-def _show(found: Forecast) -> None:
+def _show(found: reports.Forecast) -> None:
     new = f", and {format_count(round(found.new), 'page')} never fetched" if found.new else ""
     revisit = found.domain.settings.revisit
     show_facts(
@@ -174,12 +150,12 @@ def _show(found: Forecast) -> None:
     show_plots([("plan", _chart(found))])
 
 
-def _shown_hours(found: Forecast) -> str:
+def _shown_hours(found: reports.Forecast) -> str:
     """The domain's hours, and how much of the week from now on they are. All that is said of a day is a mean day's."""
     hours = found.domain.hours
     if hours.is_always:
         return ""
-    week = week_from(hours, found.at)
+    week = reports.week_from(hours, found.at)
     length = sum((span.length for day in week for span in day), timedelta(0))
     days = f"on {sum(map(bool, week))} of 7 days (UTC)"
     return (
@@ -187,7 +163,7 @@ def _shown_hours(found: Forecast) -> str:
     )
 
 
-def _shown_price(found: Forecast) -> str:
+def _shown_price(found: reports.Forecast) -> str:
     """The price in force, its source, and today's. Nothing where no request is made: none would be worth it."""
     if not found.budget:
         return ""
@@ -201,30 +177,22 @@ def _shown_price(found: Forecast) -> str:
     )
 
 
-def _in_figures(price: Price) -> str:
+def _in_figures(price: reports.Price) -> str:
     per_byte = f", {price.per_byte:.3g} a byte" if price.per_byte else ""
     return f"{price.per_request:.3g} importance x days a request{per_byte}"
 
 
-def _shown_source(found: Forecast) -> str:
-    nothing = "" if found.budget else ": nothing is sent"
-    match found.source:
-        case BudgetSource.BUDGET:
-            return f"by its budget{nothing}"
-        case BudgetSource.TARGET:
-            return "by its target"
-        case BudgetSource.OVERALL:
-            return f"of what all domains together may make{nothing}"
-        case BudgetSource.PRICE:
-            return "for what the price costs now; it has no budget of its own"
-        case _:
-            assert_never(found.source)
+def _shown_source(found: reports.Forecast) -> str:
+    if found.source is reports.BudgetSource.PRICE:
+        return "for what the price costs now; it has no budget of its own"
+    is_sent = found.budget or found.source is reports.BudgetSource.TARGET
+    return f"{BUDGET_SOURCES[found.source]}{'' if is_sent else ': nothing is sent'}"
 
 
-def _step_row(step: ForecastStep) -> tuple[str, ...]:
+def _step_row(step: reports.ForecastStep) -> tuple[str, ...]:
     outlook = step.plan.expected
     return (
-        "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
+        format_step(step),
         f"{step.budget:,.1f}{'' if step.is_allowed else ' *'}",
         f"{outlook.price.per_request:.3g}",
         f"{step.plan.requests:,.1f}",
@@ -234,7 +202,7 @@ def _step_row(step: ForecastStep) -> tuple[str, ...]:
     )
 
 
-def _policy_row(found: PolicyForecast) -> tuple[str, ...]:
+def _policy_row(found: reports.PolicyForecast) -> tuple[str, ...]:
     outlook = found.expected
     return (
         f"{found.policy}, in force" if found.is_today else found.policy,
@@ -244,10 +212,10 @@ def _policy_row(found: PolicyForecast) -> tuple[str, ...]:
     )
 
 
-def _chart(found: Forecast) -> Chart:
+def _chart(found: reports.Forecast) -> Chart:
     """Freshness over requests, today's point first, since of two that meet the first one is seen."""
 
-    def points(steps: Sequence[ForecastStep]) -> tuple[tuple[float, float], ...]:
+    def points(steps: Sequence[reports.ForecastStep]) -> tuple[tuple[float, float], ...]:
         return tuple((step.budget, 100 * step.plan.expected.freshness) for step in steps)
 
     today = [step for step in found.steps if step.factor == 1.0]

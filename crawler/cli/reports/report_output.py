@@ -4,29 +4,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from crawler.app.reports import (
-    Agreement,
-    Calibration,
-    Database,
-    DomainReport,
-    FullReport,
-    SourceFacts,
-    find_domains,
-    lacks_worker,
-    next_fetch_at,
-    price_in_force,
-    report_domains,
-)
-from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
-from crawler.cli.reports.audit_output import described
-from crawler.cli.session import Interrupts, with_database
+from crawler.app import reports
+from crawler.cli.options import NO_DOMAIN
+from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts, show_rows
+from crawler.cli.reports.audit import described
+from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.lists import format_lists
 from crawler.format.reasons import format_reason
 from crawler.format.settings import format_setting
 from crawler.format.trust import format_trust
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import values_of
-from crawler.settings import settings
 
 FAILED_MEANS = " that did not get the page: no answer, an error such as 404, or a redirect for now"
 WITHHELD_MEANS = " whose new content may stand in place of them; it is accepted after two days"
@@ -36,17 +24,17 @@ COUNTED_NOW = timedelta(minutes=1)
 def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
     window = timedelta(days=days)
 
-    found, waiting = with_database(lambda db, _: report_domains(db, settings(), text, window=window, at=at))
+    found, waiting = with_database(lambda db, _: reports.report_domains(db, settings(), text, window=window, at=at))
     if as_json:
         print_json({"domains": [_document(each) for each in found]})
         return
     if not found:
-        say("No domain is registered: recrawl domains add URL")
+        say(NO_DOMAIN)
     elif text is not None:
         show_facts(_facts(found[0]))
     else:
         _show_reports([(each.found, each.calibration) for each in found], window)
-    if lacks_worker(settings(), [each.found for each in found]):
+    if reports.lacks_worker(settings(), [each.found for each in found]):
         remark("What is due waits: no worker runs (recrawl up, or recrawl crawl --due)")
     if found and text is not None:
         _show_sources(found[0].sources)
@@ -58,16 +46,16 @@ def write_as_html(text: str | None, folder: Path, *, at: datetime | None, as_jso
     """Write the pages of one domain, or of all."""
     from crawler.server import Written, write_pages  # no other form needs the server
 
-    async def work(db: Database, _: Interrupts) -> Written:
-        return await write_pages(db, await find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))
+    async def work(db: reports.Database, _: Interrupts) -> Written:
+        return await write_pages(db, await reports.find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))
 
     done = with_database(work)
     print_outcome({"index": str(done.index), "files": done.files}, f"{done.files} pages: {done.index}", as_json=as_json)
 
 
-def _document(reported: FullReport) -> dict[str, object]:
+def _document(reported: reports.FullReport) -> dict[str, object]:
     found, calibration = reported.found, reported.calibration
-    price = price_in_force(settings(), found)
+    price = reports.price_in_force(settings(), found)
     return values_of(found) | {
         "changes": dict(found.changes),
         "price": price,
@@ -79,12 +67,13 @@ def _document(reported: FullReport) -> dict[str, object]:
     }
 
 
-def _facts(reported: FullReport) -> list[tuple[str, str]]:
+def _facts(reported: reports.FullReport) -> list[tuple[str, str]]:
     found, calibration = reported.found, reported.calibration
-    price, next_at = price_in_force(settings(), found), next_fetch_at(found)
+    price, next_at = reports.price_in_force(settings(), found), reports.next_fetch_at(found)
     usual = " (the usual)" if found.price is None else ""
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
     sent = found.received_bytes + found.saved_bytes
+    hold_until = format_when(found.hold_until, now=found.at)
     is_counted_earlier = found.at - found.counted_at > COUNTED_NOW
     return [
         ("Domain", found.domain + (" (paused)" if found.paused else "")),
@@ -93,17 +82,11 @@ def _facts(reported: FullReport) -> list[tuple[str, str]]:
         ("TLS", format_setting("insecure_tls", found.insecure_tls)),
         ("Fresh, by importance", format_share(found.freshness)),
         ("Fresh, all pages alike", format_share(found.freshness_plain)),
-        (
-            "As looks by chance found",
-            _shown_agreement(calibration.audits) or "none: recrawl audit makes some",
-        ),
+        ("As looks by chance found", _shown_agreement(calibration.audits) or "none: recrawl audit makes some"),
         ("As other looks found", _shown_agreement(calibration.scheduled)),
         ("Oldest look", format_when(found.oldest_look_at, now=found.at)),
         ("Pages looked at", str(found.known)),
-        (
-            "New, never fetched",
-            f"{found.new}" + (f", {found.held_back} of them put off" if found.held_back else ""),
-        ),
+        ("New, never fetched", f"{found.new}{f', {found.held_back} of them put off' if found.held_back else ''}"),
         ("Gone", str(found.gone)),
         ("Dead links", str(found.dead_links)),
         ("Moved", str(found.moved)),
@@ -125,24 +108,19 @@ def _facts(reported: FullReport) -> list[tuple[str, str]]:
         ("Looked at again", f"by policy: {found.revisit}" if price is None else ""),
         ("Price", "" if price is None else f"{price:.3g} importance x days a request{usual}"),
         ("Finding", found.finding),
-        (
-            "Left alone until",
-            f"{format_when(found.hold_until, now=found.at)}: {format_reason(found.hold_reason)}"
-            if found.hold_until
-            else "",
-        ),
+        ("Left alone until", f"{hold_until}: {format_reason(found.hold_reason)}" if found.hold_until else ""),
         ("Being crawled by", found.holder or ""),
         ("Next due", format_when(next_at, now=found.at) if next_at else ""),
     ]
 
 
-def _of_day(found: DomainReport) -> str:
+def _of_day(found: reports.DomainReport) -> str:
     """The name of what was requested on the day of a report, which need not be the day of its reader."""
     day = found.at.astimezone(UTC).date()
     return "Requests today" if day == datetime.now(UTC).date() else f"Requests on {day}"
 
 
-def _show_sources(sources: Sequence[SourceFacts]) -> None:
+def _show_sources(sources: Sequence[reports.SourceFacts]) -> None:
     """Who says what has changed, and how far that is true: nothing where nobody does."""
     if not sources:
         return
@@ -154,13 +132,13 @@ def _show_sources(sources: Sequence[SourceFacts]) -> None:
     show(["source of signals", *numbers], rows, right=numbers)
 
 
-def _shown_budget(found: DomainReport) -> str:
+def _shown_budget(found: reports.DomainReport) -> str:
     if found.budget_per_day is not None:
         return f" of {found.budget_per_day}"
     return f" of {found.asked_per_day} that its target takes" if found.asked_per_day is not None else ""
 
 
-def _shown_agreement(agreement: Agreement) -> str:
+def _shown_agreement(agreement: reports.Agreement) -> str:
     if not agreement.looks:
         return ""
     is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
@@ -168,29 +146,9 @@ def _shown_agreement(agreement: Agreement) -> str:
     return f"{found} of {format_count(agreement.looks, 'look')} found a fresh copy, {expected} were expected to{is_off}"
 
 
-def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: timedelta) -> None:
-    states = ("looked at", "never fetched", "gone", "dead links", "moved")
-    numbers = ("fresh", "by chance", *states, "looks", "changes", "failed", "received", "saved", "requests")
-    show(
-        ["domain", *numbers, "oldest look", "next due"],
-        [
-            (
-                each.domain,
-                format_share(each.freshness),
-                format_share(calibration.audits.found_fresh),
-                *map(str, (each.known, each.new, each.gone, each.dead_links, each.moved, each.looks)),
-                str(sum(count for change, count in each.changes.items() if change != "first")),
-                str(each.failures),
-                format_bytes(each.received_bytes),
-                format_bytes(each.saved_bytes),
-                f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
-                format_instant(each.oldest_look_at) if each.oldest_look_at else "-",
-                format_instant(next_at) if (next_at := next_fetch_at(each)) else "-",
-            )
-            for each, calibration in found
-        ],
-        right=numbers,
-    )
+def _show_reports(found: Sequence[tuple[reports.DomainReport, reports.Calibration]], window: timedelta) -> None:
+    rows = [_report_row(each, calibration) for each, calibration in found]
+    show_rows(rows, right=rows[0].keys() - {"domain", "oldest look", "next due"})
     days = sorted({f"{each.at.astimezone(UTC):%Y-%m-%d}" for each, _ in found})
     say(
         f"\nLooks, changes, failed looks and bytes of the last {format_span(window)}. Fresh is what is expected, by "
@@ -206,3 +164,25 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
             remark(f"{each.domain}: {format_count(each.withheld, 'page')}{WITHHELD_MEANS}")
         if calibration.audits.is_off or calibration.scheduled.is_off:
             remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")
+
+
+def _report_row(each: reports.DomainReport, calibration: reports.Calibration) -> dict[str, str]:
+    next_at = reports.next_fetch_at(each)
+    return {
+        "domain": each.domain,
+        "fresh": format_share(each.freshness),
+        "by chance": format_share(calibration.audits.found_fresh),
+        "looked at": str(each.known),
+        "never fetched": str(each.new),
+        "gone": str(each.gone),
+        "dead links": str(each.dead_links),
+        "moved": str(each.moved),
+        "looks": str(each.looks),
+        "changes": str(sum(count for change, count in each.changes.items() if change != "first")),
+        "failed": str(each.failures),
+        "received": format_bytes(each.received_bytes),
+        "saved": format_bytes(each.saved_bytes),
+        "requests": f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
+        "oldest look": format_instant(each.oldest_look_at) if each.oldest_look_at else "-",
+        "next due": format_instant(next_at) if next_at else "-",
+    }

@@ -8,6 +8,7 @@ import typer
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json, Top
 from crawler.cli.output import print_json, print_outcome, remark, say
+from crawler.cli.session import settings, with_database
 from crawler.errors import CrawlerError
 from crawler.format.values import format_bytes, format_count
 
@@ -38,7 +39,6 @@ def upgrade(
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade --partitions 16
     """
     from crawler.app.running.maintenance import Schema, upgrade_database
-    from crawler.settings import settings
 
     before = upgrade_database(settings(), partitions=partitions)
     said = "The database has the newest schema" + ("" if before is Schema.CURRENT else f" (it was {before.value})")
@@ -55,8 +55,6 @@ def check(as_json: Json = False) -> int:
         recrawl db check --json
     """
     from crawler.app.running.maintenance import check_database, require_database
-    from crawler.cli.session import with_database
-    from crawler.settings import settings
 
     require_database(settings())
     domains, findings = with_database(lambda db, _: check_database(db))
@@ -84,7 +82,6 @@ def dump(
         recrawl db dump crawl.dump
     """
     from crawler.app.running.maintenance import dump_database
-    from crawler.settings import settings
 
     size = dump_database(settings(), file)
     print_outcome({"file": str(file), "bytes": size}, f"{file}: {format_bytes(size)}", as_json=as_json)
@@ -105,7 +102,6 @@ def restore(
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/new recrawl db restore crawl.dump
     """
     from crawler.app.running.maintenance import restore_database
-    from crawler.settings import settings
 
     many = restore_database(settings(), file)
     said = f"{format_count(many, 'domain')} restored, as of the dump"
@@ -124,7 +120,6 @@ def url(as_json: Json = False) -> int:
         recrawl db url --json
     """
     from crawler.app.running.sql import find_database_url
-    from crawler.settings import settings
 
     found = find_database_url(settings())
     if found is None and not as_json:
@@ -143,7 +138,6 @@ def shell(write: Write = False) -> int:
         recrawl db shell < questions.sql
     """
     from crawler.app.running.sql import open_shell
-    from crawler.settings import settings
 
     return open_shell(settings(), may_write=write)
 
@@ -180,7 +174,6 @@ def grant(
         recrawl db grant analyst
     """
     from crawler.app.running.sql import grant_reading
-    from crawler.cli.session import with_database
 
     role, address = with_database(lambda db, _: grant_reading(db, name))
     if as_json:
@@ -206,7 +199,6 @@ def revoke(
         recrawl db revoke analyst
     """
     from crawler.app.running.sql import revoke_reading
-    from crawler.cli.session import with_database
 
     is_gone = with_database(lambda db, _: revoke_reading(db, name))
     print_outcome({"role": name, "removed": is_gone}, f"{name} may read nothing of recrawl any more", as_json=as_json)

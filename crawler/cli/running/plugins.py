@@ -2,7 +2,8 @@
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
-from crawler.cli.output import print_json, say, show
+from crawler.cli.output import print_found, say
+from crawler.cli.session import settings
 
 
 def plugins(as_json: Json = False) -> int:
@@ -17,28 +18,21 @@ def plugins(as_json: Json = False) -> int:
         recrawl plugins --json
     """
     from crawler.app.running.maintenance import list_plugins
-    from crawler.settings import settings
 
     found = list_plugins(settings())
     problems = [each.problem for each in found if each.problem]
-    if as_json:
-        print_json({"plugins": found, "well": not problems})
-    elif not found:
-        say("No installed package offers a plugin")
-    else:
-        show(
-            ["name", "extension point", "used", "package", "target"],
-            [
-                (
-                    each.name,
-                    each.point,
-                    "cannot be" if each.problem else "yes" if each.used else "no",
-                    each.package,
-                    each.target,
-                )
-                for each in found
-            ],
-        )
+    rows = (
+        {
+            "name": each.name,
+            "extension point": each.point,
+            "used": "cannot be" if each.problem else "yes" if each.used else "no",
+            "package": each.package,
+            "target": each.target,
+        }
+        for each in found
+    )
+    document = {"plugins": found, "well": not problems}
+    if print_found(document, rows, empty="No installed package offers a plugin", as_json=as_json):
         for problem in problems:
             say(problem)
     return PROBLEM if problems else DONE

@@ -1,10 +1,21 @@
-"""recrawl prune: its options and its help."""
+"""recrawl prune: what goes, domain by domain, and what it frees."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.options import DomainOrAll, Json
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.options import NO_DOMAIN, DomainOrAll, Json
+from crawler.cli.output import print_found, remark
+from crawler.cli.session import with_database
+from crawler.format.values import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from crawler.app.running.maintenance import Pruned, SizeEstimate
+
+NUMBERS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "left")
 
 
 def prune(
@@ -31,8 +42,69 @@ def prune(
         recrawl prune docs.example.com
         recrawl prune --give-back
     """
-    from crawler.cli.running import prune_output
+    from crawler.app.running.maintenance import prune
 
     if dry_run and give_back:
         raise typer.BadParameter("a dry run gives nothing back")
-    return prune_output.prune(domain, dry_run=dry_run, give_back=give_back, as_json=as_json)
+    at = datetime.now(UTC)
+    found, undone = with_database(lambda db, _: prune(db, domain, at=at, dry_run=dry_run, give_back=give_back))
+    document = {"dry_run": dry_run, "domains": found, "not_vacuumed": undone}
+    if print_found(document, map(_row, found), right=NUMBERS, empty=NO_DOMAIN, as_json=as_json):
+        _remark_found(found, dry_run=dry_run)
+        if undone:
+            remark(f"Room was not made in {', '.join(undone)}: others are using it, or it is not ours")
+    return PROBLEM if any(each.exceeds for each in found) else DONE
+
+
+def remark_quotas(found: "Sequence[Pruned]") -> None:
+    """Say which versions were thinned out to keep the quotas of domains, and which domains exceed theirs."""
+    for done in found:
+        if done.versions:
+            freed = format_bytes(done.freed_bytes)
+            remark(f"{done.domain}: {format_count(done.versions, 'version')} thinned out to keep its quota, {freed}")
+        if done.exceeds:
+            remark(_shown_excess(done))
+        if done.exceeds and done.reader:
+            remark(f"{done.domain}: {done.held_back}")
+
+
+def shown_storage(found: "SizeEstimate") -> str:
+    """What the versions of a domain take, and what pruning would free of it, as a person reads it."""
+    about = "" if found.is_exact else "about "
+    takes = f"{about}{format_bytes(round(found.stored_bytes))} of texts and bodies"
+    if not round(found.frees_bytes):
+        return takes
+    return f"{takes}, of which recrawl prune frees {about}{format_bytes(round(found.frees_bytes))}"
+
+
+def _shown_excess(each: "Pruned") -> str:
+    return (
+        f"{each.domain}: the newest versions, and what is still to be read, take {format_bytes(each.exceeds)}"
+        " more than the quota: nothing of them goes"
+    )
+
+
+def _remark_found(found: "Sequence[Pruned]", *, dry_run: bool) -> None:
+    for each in found:
+        if each.over_quota:
+            how = "would go" if dry_run else "went"
+            remark(f"{each.domain}: {format_count(each.over_quota, 'version')} more {how} to keep the quota")
+        if each.exceeds:
+            remark(_shown_excess(each))
+        if each.reader:
+            remark(f"{each.domain}: {each.held_back}")
+    if dry_run:
+        remark("Nothing was changed; without --dry-run this goes. What is kept: recrawl domains set DOMAIN --help")
+
+
+def _row(each: "Pruned") -> dict[str, str]:
+    return {
+        "domain": each.domain,
+        "versions": f"{each.versions:,}",
+        "bodies": f"{each.bodies:,}",
+        "frees": format_bytes(each.freed_bytes),
+        "looks packed": f"{each.packed:,}",
+        "looks": f"{each.visits:,}",
+        "changes": f"{each.changes:,}",
+        "left": format_bytes(each.stored_bytes),
+    }

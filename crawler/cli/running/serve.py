@@ -7,6 +7,7 @@ import typer
 
 from crawler.cli.options import Json
 from crawler.cli.output import print_json
+from crawler.cli.session import settings, with_database
 
 
 def serve(
@@ -31,9 +32,7 @@ def serve(
         recrawl serve --port 8080
     """
     from crawler.app.running.maintenance import check_plugins
-    from crawler.cli.session import with_database
     from crawler.server import server
-    from crawler.settings import settings
 
     used = settings()
     check_plugins(used)

@@ -9,6 +9,7 @@ from crawler.cli import values
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
 from crawler.cli.output import print_json, print_outcome, remark, show
+from crawler.cli.session import settings
 
 PATIENCE_SECONDS = 120.0
 
@@ -29,7 +30,6 @@ def deploy(
         recrawl deploy --upgrade
     """
     from crawler.app.running import local_stack
-    from crawler.settings import settings
 
     patience = timedelta(seconds=wait)
     registered = local_stack.deploy(settings(), may_upgrade=upgrade, patience=patience, report=remark)
@@ -61,7 +61,6 @@ def server(
         recrawl server --host 0.0.0.0 --address https://prefect.example.com
     """
     from crawler.app.running.local_stack import serve_prefect
-    from crawler.settings import settings
 
     serve_prefect(settings(), host=host, port=port, address=address, report=remark)
 
@@ -83,7 +82,6 @@ def worker(
         RECRAWL_METRICS_PORT=9464 recrawl worker --limit 2
     """
     from crawler.app.running.local_stack import run_worker
-    from crawler.settings import settings
 
     run_worker(settings(), max_runs=limit, patience=timedelta(seconds=grace), report=remark)
 
@@ -102,7 +100,6 @@ def health(
         recrawl health --alive
     """
     from crawler.app.running.local_stack import check_health
-    from crawler.settings import settings
 
     found = check_health(settings(), alive_only=alive)
     is_well = all(each.is_well for each in found)

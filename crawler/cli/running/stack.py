@@ -3,6 +3,7 @@
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
+from crawler.cli.session import settings
 
 
 def up(as_json: Json = False) -> None:
@@ -14,15 +15,12 @@ def up(as_json: Json = False) -> None:
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
     from crawler.app.running.local_stack import start_stack
-    from crawler.settings import settings
 
     running, pages = start_stack(settings(), report=remark)
     if as_json:
         print_json({"ui": running.api.ui_url, "api": running.api.url, "home": str(running.home), "pages": pages})
     else:
-        if pages is not None:
-            say(f"Web UI, opens once: {pages}")
-        say(f"Prefect: {running.api.ui_url}")
+        _say_addresses(pages, running.api.ui_url)
         if running.api.auth is not None:
             say("Prefect asks for a word: recrawl ui shows it")
 
@@ -35,12 +33,16 @@ def down(as_json: Json = False) -> None:
         recrawl down
     """
     from crawler.app.running.local_stack import stop_stack
-    from crawler.settings import settings
 
     stopped = stop_stack(settings(), report=remark)
-    print_outcome(
-        {"stopped": stopped}, "The stack is down" if stopped else "There was nothing to stop", as_json=as_json
-    )
+    said = "The stack is down" if stopped else "There was nothing to stop"
+    print_outcome({"stopped": stopped}, said, as_json=as_json)
+
+
+def _say_addresses(pages: str | None, prefect: str) -> None:
+    if pages is not None:
+        say(f"Web UI, opens once: {pages}")
+    say(f"Prefect: {prefect}")
 
 
 def ui(as_json: Json = False) -> None:
@@ -53,7 +55,6 @@ def ui(as_json: Json = False) -> None:
     """
     from crawler.app.running.local_stack import prefect_server, web_ui_link
     from crawler.errors import StackFailed
-    from crawler.settings import settings
 
     pages = web_ui_link(settings())
     try:
@@ -67,9 +68,7 @@ def ui(as_json: Json = False) -> None:
     if as_json:
         print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth, "pages": pages})
     else:
-        if pages is not None:
-            say(f"Web UI, opens once: {pages}")
-        say(f"Prefect: {api.ui_url}")
+        _say_addresses(pages, api.ui_url)
         if api.auth is not None:
             say(f"Prefect asks for: {api.auth}")
 
@@ -83,7 +82,6 @@ def status(as_json: Json = False) -> int:
         recrawl status --json
     """
     from crawler.app.running.local_stack import stack_status
-    from crawler.settings import settings
 
     found = stack_status(settings())
     if as_json:

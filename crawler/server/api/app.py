@@ -3,7 +3,9 @@
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import wraps
 from math import ceil
 from typing import Annotated, Any
@@ -17,7 +19,6 @@ from crawler.app.running.tokens import token_shown
 from crawler.errors import CrawlerError
 from crawler.json_lines import json_text
 from crawler.server.api.endpoints import Api
-from crawler.server.api.limits import STRANGERS, RateLimit
 from crawler.server.api.problems import HANDLERS, NO_STORE, RESPONSES, Problem
 
 ROOT = "/api/v1"
@@ -26,6 +27,8 @@ AT_ONCE = 2  # requests that read the store; the pages have the other connection
 PATIENCE_S = 10.0  # until one of those ends
 DEADLINE_S = 30.0  # of one answer
 MAX_QUERY = 16 << 10  # bytes
+PER_SECOND, BURST = 20.0, 40.0  # requests of one token
+STRANGERS = ""  # the name under which all are counted that show no good token
 BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="recrawl tokens add NAME")
 
 log = logging.getLogger("recrawl.api")
@@ -67,15 +70,33 @@ def describe(app: FastAPI) -> dict[str, Any]:
     def as_written(node: dict[str, Any]) -> dict[str, Any]:
         if node.get("format") == "duration":
             return {**node, "type": "number", "format": "double", "description": "seconds"}
-        return (
-            node | {"required": list(node["properties"])}
-            if node.get("type") == "object" and "properties" in node
-            else node
-        )
+        is_value = node.get("type") == "object" and "properties" in node
+        return node | {"required": list(node["properties"])} if is_value else node
 
     document: dict[str, Any] = json.loads(json.dumps(app.openapi()), object_hook=as_written)
     document["components"]["schemas"]["Problem"] = TypeAdapter(Problem).json_schema()
     return document
+
+
+@dataclass(slots=True)
+class RateLimit:
+    """Requests by name, each at most so many a second, and so many at once. now: monotonic seconds."""
+
+    per_second: float = PER_SECOND
+    burst: float = BURST
+    now: Callable[[], float] = time.monotonic
+    _left: dict[str, tuple[float, float]] = field(default_factory=dict)  # what is left, and when that was so
+
+    def wait(self, name: str) -> float:
+        """Count a request: 0 if it may be answered, else the seconds after which one may be."""
+        at = self.now()
+        left, then = self._left.get(name, (self.burst, at))
+        left = min(self.burst, left + (at - then) * self.per_second)
+        if left < 1:
+            self._left[name] = (left, at)
+            return (1 - left) / self.per_second
+        self._left[name] = (left - 1, at)
+        return 0.0
 
 
 def _admission(api: Api) -> Callable[..., Awaitable[None]]:

@@ -1,10 +1,10 @@
-"""The verbs of the API: what each takes, what it gives, and how it reads the store."""
+"""The verbs of the API: what each takes, what it answers with, and how it reads the store."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import HTTPException, Query
 from pydantic import BeforeValidator
@@ -12,16 +12,83 @@ from pydantic import BeforeValidator
 from crawler import times
 from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_bounded
 from crawler.app.delivery.exports import SearchHit, require_words, search_index
-from crawler.app.pages import PageKey, PageVersion, changes_of, find_text, list_versions_before, read_texts
+from crawler.app.pages import PageKey, PageVersion, State, Url, changes_of, find_text, list_versions_before, read_texts
 from crawler.app.registration import domain_named, find_domains
 from crawler.app.reports import HOWEVER_OLD, Database, DomainReport, measure_freshness
 from crawler.format.kinds import parse_kinds
-from crawler.server.api.values import DomainItem, Items, PageItem, PageText, row
 
 MAX_CHANGES, MAX_PAGES, MAX_TEXTS, MAX_VERSIONS, MAX_HITS, MAX_REPORTS = 1000, 500, 50, 500, 50, 50
 MAX_CHARS = 4 << 20  # of texts in one answer, after the first
 MAX_CURSOR, MAX_VERSION = 2**63 - 1, 2**31 - 1
 WEEK = timedelta(days=7)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Items(Generic[T]):
+    """A part of a list. next: the cursor from which to read on; null at the end."""
+
+    items: Sequence[T]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DomainItem:
+    """A registered domain."""
+
+    domain: str
+    root: Url
+    aliases: list[str]
+    paused: bool
+    registered_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PageItem:
+    """A page with its newest version.
+
+    status: of the last fetch.  version_at: when the version was first seen.  seen_at: the last good fetch.
+    changed_at: the last change, null without one.  importance: the domain's mean is 1.  digest: of the body, in
+    hexadecimal.  text: the main text, null where it was not asked for.
+    """
+
+    url: Url
+    state: State
+    status: int | None
+    version: int
+    version_at: datetime | None
+    seen_at: datetime | None
+    changed_at: datetime | None
+    title: str
+    language: str
+    content_type: str
+    importance: float | None
+    digest: str | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """What a version of a page said.
+
+    state: of the page at the instant that was asked for.  until: when the next version was first seen, else null.
+    """
+
+    url: Url
+    state: State
+    version: int
+    version_at: datetime
+    until: datetime | None
+    title: str
+    language: str
+    content_type: str
+    text: str
+
+
+def row(kind: type[T], source: object, **own: object) -> T:
+    """Return a value of a class with the fields of the same name of another value, and some of its own."""
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: own[name] if name in own else getattr(source, name) for name in names})
 
 
 def _parse_instant(text: str) -> datetime:

@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from crawler.errors import BadInput, CrawlerError, CursorTooOld, StoreUnavailable
 from crawler.json_lines import json_text
 
-MEDIA_TYPE = "application/problem+json"
 NO_STORE = {"cache-control": "no-store"}
+MEDIA_TYPE = "application/problem+json"
 STATUS = {BadInput: 400, CursorTooOld: 410, StoreUnavailable: 503}
 _DESCRIPTIONS: dict[int | str, str] = {
     400: "A parameter cannot be used; also a cursor beyond the end of the feed, which is of another database.",

@@ -13,9 +13,9 @@ CUT = 499  # an event keeps 500 characters of a block, without a blank at their 
 TAGS = {RunKind.OLD: "del", RunKind.NEW: "ins"}
 
 
-def marked(runs: Sequence[WordRun], *, without: RunKind | None = None) -> Markup:
-    """Runs of words with those that went and came marked. without: one side, which is left out."""
-    return Markup("").join(_shown(run) for run in runs if run.kind is not without)
+def marked(runs: Sequence[WordRun], *, without: str = "") -> Markup:
+    """Runs of words with those that went and came marked. without: one side, `old` or `new`, which is left out."""
+    return Markup("").join(_shown(run) for run in runs if run.kind.value != without)
 
 
 def _shown(run: WordRun) -> Markup:
@@ -23,16 +23,6 @@ def _shown(run: WordRun) -> Markup:
         return Markup("{}").format(harmless(run.text))
     tag = Markup(TAGS[run.kind])  # noqa: S704  one of two words of ours
     return Markup("<{0}>{1}</{0}>").format(tag, harmless(run.text))
-
-
-def old_side(runs: Sequence[WordRun]) -> Markup:
-    """What the block said before."""
-    return marked(runs, without=RunKind.NEW)
-
-
-def new_side(runs: Sequence[WordRun]) -> Markup:
-    """What it says after."""
-    return marked(runs, without=RunKind.OLD)
 
 
 def short_runs(edit: Edit) -> tuple[WordRun, ...]:
@@ -43,11 +33,6 @@ def short_runs(edit: Edit) -> tuple[WordRun, ...]:
         while len(runs) > 2 and runs[-1].kind is not RunKind.KEPT:
             runs.pop()
     return excerpt(runs, beside=BESIDE, most=MOST)
-
-
-def words_of(before: str, after: str) -> tuple[WordRun, ...]:
-    """The words in which two texts differ."""
-    return diff_words(before, after)
 
 
 def noise_in(diff: PageDiff) -> int:

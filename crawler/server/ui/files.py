@@ -10,9 +10,8 @@ from crawler.app.overview import DomainFacts, HomeFacts, examine_domain, summari
 from crawler.app.pages import Domain, Url, VersionsQuery
 from crawler.app.running.serving import open_parsers
 from crawler.errors import CrawlerError
-from crawler.server.ui.changes import ChangeFacts, ChangesAsked
+from crawler.server.ui.facts import ChangeFacts, ChangesAsked, url_facts
 from crawler.server.ui.links import Addresses
-from crawler.server.ui.page import url_facts
 from crawler.server.ui.render import changes_page, domain_page, home_page, url_page
 from crawler.settings import settings
 
@@ -36,21 +35,21 @@ async def write_pages(db: Database, wanted: Sequence[Domain], folder: Path, *, a
     items = {facts.domain.id: await newest_changes(db, at=at, most=MOST_CHANGES, only=facts.domain) for facts in found}
     pages = {facts.domain.id: _pages_of(facts, items[facts.domain.id]) for facts in found}
     links = Addresses(frozenset(url for urls in pages.values() for url in urls))
-    writer = _Writer(folder)
-    writer.make_folder()
+    _make(folder)
     async with open_parsers(settings()) as readers:
         for facts in found:
             own = items[facts.domain.id]
-            writer.write(links.domain(facts.domain.authority), domain_page(facts, own[:CHANGES_OF_DOMAIN], links=links))
+            name = links.domain(facts.domain.authority)
+            _write(folder / name, domain_page(facts, own[:CHANGES_OF_DOMAIN], links=links))
             for url in pages[facts.domain.id]:
                 known = await url_facts(db, facts.domain, url, VersionsQuery(), readers=readers, at=at)
-                writer.write(links.page(url), url_page(known, links=links))
+                _write(folder / links.page(url), url_page(known, links=links))
     every = sorted((item for own in items.values() for item in own), key=lambda item: item.place, reverse=True)
     changes = ChangeFacts(at=at, asked=ChangesAsked(), names=(), items=tuple(every[:MOST_CHANGES]), more="")
-    writer.write(links.changes(), changes_page(changes, links=links))
+    _write(folder / links.changes(), changes_page(changes, links=links))
     home = HomeFacts(at=at, cards=tuple(facts.card for facts in found), count=len(found), more="")
-    index = writer.write(links.home(), home_page(home, every[: 2 * CHANGES_OF_DOMAIN], links=links))
-    return Written(index=index, files=writer.files)
+    index = _write(folder / links.home(), home_page(home, every[: 2 * CHANGES_OF_DOMAIN], links=links))
+    return Written(index=index, files=2 + len(found) + sum(map(len, pages.values())))
 
 
 def _pages_of(facts: DomainFacts, items: Iterable[FeedItem]) -> list[Url]:
@@ -61,22 +60,16 @@ def _pages_of(facts: DomainFacts, items: Iterable[FeedItem]) -> list[Url]:
     return list(dict.fromkeys(urls))[:MOST_PAGES]
 
 
-@dataclass(slots=True)
-class _Writer:
-    folder: Path
-    files: int = 0
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CrawlerError(f"{folder} cannot be made: {error.strerror}") from error
 
-    def make_folder(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise CrawlerError(f"{self.folder} cannot be made: {error.strerror}") from error
 
-    def write(self, name: str, text: str) -> Path:
-        file = self.folder / name
-        try:
-            file.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise CrawlerError(f"{file} cannot be written: {error.strerror}") from error
-        self.files += 1
-        return file
+def _write(file: Path, text: str) -> Path:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CrawlerError(f"{file} cannot be written: {error.strerror}") from error
+    return file

@@ -1,11 +1,8 @@
-"""Plots as SVG elements within a page: drawn by its style sheet, so that they follow its colours and need no script."""
+"""What the plots of the pages show, and where on them: templates/plot.svg draws it, the style sheet colours it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from xml.etree.ElementTree import Element, SubElement, tostring
-
-from markupsafe import Markup
 
 from crawler.format.axes import Axis, axis_over, format_mark
 
@@ -49,6 +46,11 @@ class Line:
     joined: bool = True
     bar: float = 0.0
 
+    @property
+    def has_dots(self) -> bool:
+        """Whether its points are shown: in a long line they would hide it."""
+        return not self.joined or len(self.dots) <= MOST_DOTS
+
 
 @dataclass(frozen=True, slots=True)
 class Plot:
@@ -73,24 +75,19 @@ class Plot:
         return [dot for line in self.lines for dot in line.dots]
 
 
-def drawn(plot: Plot, size: Size = ROOMY) -> Markup:
-    """The plot as an svg element."""
-    label = _plain(f"{plot.title}: {plot.summary}")
-    role = "group" if any(dot.href for dot in plot.dots) else "img"  # a picture has nothing in it to go to
-    svg = Element("svg", {"viewBox": f"0 0 {size.width} {size.height}", "role": role, "aria-label": label})
-    frame = _Frame(plot, *_axes(plot), size)
-    _draw_grid(svg, frame)
-    for line in plot.lines:
-        _draw_line(svg, frame, line)
-    return Markup(tostring(svg, encoding="unicode"))  # noqa: S704  made of elements, so all text is escaped
-
-
 @dataclass(frozen=True, slots=True)
-class _Frame:
+class Frame:
+    """Where on a drawing the points of a plot stand, in pixels."""
+
     plot: Plot
     x_axis: Axis
     y_axis: Axis
     size: Size
+    left: int = LEFT
+
+    @property
+    def role(self) -> str:
+        return "group" if any(dot.href for dot in self.plot.dots) else "img"  # a picture has nothing in it to go to
 
     @property
     def right(self) -> float:
@@ -106,6 +103,30 @@ class _Frame:
     def y(self, value: float) -> float:
         return TOP + (1 - self.y_axis.place(value)) * (self.bottom - TOP)
 
+    def bar(self, dot: Dot, length: float) -> tuple[float, float, float, float]:
+        """Return left, top, width and height of a bar, which stands on the ground."""
+        ground, top = self.y(max(self.y_axis.low, 0.0)), self.y(dot.y)
+        left, right = max(self.x(dot.x), LEFT), min(self.x(dot.x + length), self.right)
+        return left, top, max(right - left - 1, 1), max(ground - top, 0)
+
+    def x_marks(self) -> Iterator[tuple[float, str]]:
+        """Yield the marks with their words, but for those whose words would touch the ones before."""
+        if self.plot.times:
+            marks = time_marks(self.x_axis.low, self.x_axis.high)
+        else:
+            marks = ((mark, format_mark(mark)) for mark in self.x_axis.marks())
+        end = float("-inf")
+        for value, words in marks:
+            x, half = self.x(value), len(words) * CHARACTER / 2
+            if x - half > end + 2 * CHARACTER:
+                yield x, words
+                end = x + half
+
+
+def frame_of(plot: Plot, size: Size = ROOMY) -> Frame:
+    """Return the frame that holds all points of a plot."""
+    return Frame(plot, *_axes(plot), size)
+
 
 def _axes(plot: Plot) -> tuple[Axis, Axis]:
     xs, ys = [dot.x for dot in plot.dots], [dot.y for dot in plot.dots]
@@ -118,38 +139,6 @@ def _axes(plot: Plot) -> tuple[Axis, Axis]:
     if plot.times and xs:
         return Axis(min(xs), max(*xs, min(xs) + 1)), y_axis
     return axis_over(xs, log=plot.log_x), y_axis
-
-
-def _draw_grid(svg: Element, frame: _Frame) -> None:
-    left, right, bottom = LEFT, frame.right, frame.bottom
-    for mark in frame.y_axis.marks():
-        y = frame.y(mark)
-        SubElement(svg, "path", {"class": "grid", "d": f"M{left} {y:.1f}H{right}"})
-        _text(svg, format_mark(mark), x=left - 8, y=y + 4, anchor="end")
-    for x, words in _spaced(_x_marks(frame)):
-        SubElement(svg, "path", {"class": "tick", "d": f"M{x:.1f} {bottom}v4"})
-        _text(svg, words, x=x, y=bottom + 17, anchor="middle")
-    SubElement(svg, "path", {"class": "axis", "d": f"M{left} {bottom}H{right}"})
-    _text(svg, frame.plot.x_label, x=right, y=bottom + 35, anchor="end")
-    _text(svg, frame.plot.y_label, x=0, y=12, anchor="start")
-
-
-def _x_marks(frame: _Frame) -> Iterator[tuple[float, str]]:
-    if not frame.plot.times:
-        yield from ((frame.x(mark), format_mark(mark)) for mark in frame.x_axis.marks())
-        return
-    for at, words in time_marks(frame.x_axis.low, frame.x_axis.high):
-        yield frame.x(at), words
-
-
-def _spaced(marks: Iterator[tuple[float, str]]) -> Iterator[tuple[float, str]]:
-    """The marks without those whose words would touch the ones before."""
-    end = float("-inf")
-    for x, words in marks:
-        half = len(words) * CHARACTER / 2
-        if x - half > end + 2 * CHARACTER:
-            yield x, words
-            end = x + half
 
 
 STEPS = (
@@ -169,40 +158,3 @@ def time_marks(low: float, high: float) -> Iterator[tuple[float, str]]:
         at = datetime.fromtimestamp(first, UTC)
         yield first, f"{at:%H:%M}" if step < 86_400 and (at.hour or at.minute) else f"{at.day} {at:%b}"
         first += step
-
-
-def _draw_line(svg: Element, frame: _Frame, line: Line) -> None:
-    group = SubElement(svg, "g", {"class": f"line {line.style}"})
-    if line.bar:
-        _draw_bars(group, frame, line)
-        return
-    places = [(frame.x(dot.x), frame.y(dot.y)) for dot in line.dots]
-    if line.joined and len(places) > 1:
-        SubElement(group, "path", {"d": "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)})
-    if line.joined and len(places) > MOST_DOTS:
-        return
-    for dot, (x, y) in zip(line.dots, places, strict=True):
-        above = group
-        if dot.href:  # for a pointer: a table beside the plot has the pages that matter, for the keyboard
-            above = SubElement(group, "a", {"href": dot.href, "tabindex": "-1", "aria-label": _plain(dot.tells)})
-        circle = SubElement(above, "circle", {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": "3.5"})
-        if dot.tells:
-            SubElement(circle, "title").text = _plain(dot.tells)
-
-
-def _draw_bars(group: Element, frame: _Frame, line: Line) -> None:
-    ground = frame.y(max(frame.y_axis.low, 0.0))
-    for dot in line.dots:
-        left, right, top = max(frame.x(dot.x), LEFT), min(frame.x(dot.x + line.bar), frame.right), frame.y(dot.y)
-        size = {"width": f"{max(right - left - 1, 1):.1f}", "height": f"{max(ground - top, 0):.1f}"}
-        bar = SubElement(group, "rect", {"x": f"{left:.1f}", "y": f"{top:.1f}", **size})
-        SubElement(bar, "title").text = _plain(dot.tells)
-
-
-def _text(svg: Element, words: str, *, x: float, y: float, anchor: str) -> None:
-    SubElement(svg, "text", {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}).text = _plain(words)
-
-
-def _plain(words: str) -> str:
-    """The words without characters that no XML may have."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in words)

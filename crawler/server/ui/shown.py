@@ -5,19 +5,22 @@ from datetime import datetime, timedelta
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from crawler import __version__
-from crawler.app.pages import NEVER, Change, PageLine, Url, path_and_query
+from crawler.app.pages import NEVER, BlockStatus, Change, PageLine, path_and_query
 from crawler.app.try_page import ExplainedBlock
-from crawler.format.reasons import HTTP_PREFIX, format_reason
+from crawler.format.axes import format_mark
+from crawler.format.reasons import HTTP_PREFIX, NO_NEWS_WORDS, format_reason
+from crawler.format.reports import format_step
 from crawler.format.texts import harmless
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span
+from crawler.server.ui import diffs
+from crawler.server.ui.facts import NAMES, SPANS
 from crawler.server.ui.links import outside
-from crawler.server.ui.plots import NARROW, drawn
+from crawler.server.ui.plots import NARROW, ROOMY, Plot, Size, frame_of
 from crawler.times import format_instant
 
 STYLE = Path(__file__).with_name("static") / "style.css"
@@ -30,20 +33,21 @@ def apart(at: datetime, now: datetime) -> str:
     return f"in {format_span(at - now)}" if at > now else f"{format_span(at - now)} ago"
 
 
+def _time(at: datetime, words: str) -> Markup:
+    """Words for an instant, with the instant itself to be read."""
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), format_instant(at), words)
+
+
 def when(at: datetime | None, now: datetime) -> Markup:
-    """An instant as the time that has passed since, or is left until then, with the instant itself to be read."""
-    if at is None:
-        return Markup("never")
-    exact = format_instant(at)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, apart(at, now))
+    """An instant as the time that has passed since, or is left until then."""
+    return Markup("never") if at is None else _time(at, apart(at, now))
 
 
 def due(at: datetime | None, now: datetime) -> Markup:
     """When something is next: how long until then, or for how long it has been due."""
     if at is None or at >= NEVER:
         return Markup("never")
-    words = f"in {format_span(at - now)}" if at > now else f"due for {format_span(now - at)}"
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), format_instant(at), words)
+    return _time(at, f"in {format_span(at - now)}" if at > now else f"due for {format_span(now - at)}")
 
 
 def exactly(at: datetime | None) -> Markup:
@@ -51,11 +55,6 @@ def exactly(at: datetime | None) -> Markup:
     if at is None:
         return Markup("never")
     return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), format_instant(at))
-
-
-def short_url(url: Url) -> str:
-    """The path and query of a URL, for where its domain is known."""
-    return path_and_query(url)
 
 
 def paragraphs(text: str) -> Markup:
@@ -68,7 +67,7 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-FOUND = {
+FOUND = {  # by a look, in a word or two
     Change.FIRST: "first seen",
     Change.SAME: "the same",
     Change.COSMETIC: "no news",
@@ -78,11 +77,6 @@ FOUND = {
     Change.BACK: "back",
     Change.UNKNOWN: "not to be had",
 }
-
-
-def found_by_look(change: Change) -> str:
-    """The finding of a look, in a word or two."""
-    return FOUND[change]
 
 
 def why_grouped(page: PageLine) -> str:
@@ -103,6 +97,17 @@ def with_masks(piece: ExplainedBlock) -> Markup:
         )
         end = stop
     return found + escape(harmless(piece.text[end:]))
+
+
+def printable(words: str) -> str:
+    """Words without characters that no XML may have."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in words)
+
+
+def drawn(plot: Plot, size: Size = ROOMY) -> Markup:
+    """The plot as an svg element."""
+    svg = environment().get_template("plot.svg").render(frame=frame_of(plot, size))
+    return Markup(svg)  # noqa: S704  all that is put into a template is escaped
 
 
 def style_hash(text: str) -> str:
@@ -126,16 +131,21 @@ def environment() -> Environment:
         "bytes": format_bytes,
         "counted": format_count,
         "drawn": drawn,
+        "days": lambda days: format_span(timedelta(days=days)),
         "due": due,
         "exactly": exactly,
-        "found_by_look": found_by_look,
+        "found_by_look": FOUND.__getitem__,
         "harmless": harmless,
         "outside": outside,
         "paragraphs": paragraphs,
+        "mark": format_mark,
+        "printable": printable,
+        "px": "{:.1f}".format,
         "rate": format_rate,
         "sentence": sentence,
         "share": format_share,
-        "short_url": short_url,
+        "step": format_step,
+        "short_url": path_and_query,
         "span": format_span,
         "style_hash": style_hash,
         "trusted": Markup,  # the style sheet alone, which is ours
@@ -143,13 +153,16 @@ def environment() -> Environment:
         "why_grouped": why_grouped,
         "with_masks": with_masks,
     }
-    made.globals |= {"version": __version__, "narrow": NARROW}
+    made.globals |= {
+        "version": __version__,
+        "narrow": NARROW,
+        "diffs": diffs,
+        "names": NAMES,
+        "spans": SPANS,
+        "reasons": NO_NEWS_WORDS,
+        "BlockStatus": BlockStatus,
+    }
     return made
-
-
-def rendered(template: str, **given: Any) -> str:
-    """A page of HTML."""
-    return environment().get_template(template).render(**given)
 
 
 @cache

@@ -92,7 +92,7 @@ def run(wanted: LabRequest, *, figures: Path | None, as_json: bool) -> int:
 def measured(jobs: Sequence[Job], *, workers: int) -> list[ComparisonRow]:
     """The jobs' rows, with a bar while they run."""
     with Runs(len(jobs)) as progress:
-        return compare(jobs, workers=workers, progress=progress.advance)
+        return compare(jobs, workers=workers, progress=progress.count)
 
 
 def show_rows(rows: Sequence[ComparisonRow]) -> None:

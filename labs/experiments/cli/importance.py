@@ -66,7 +66,7 @@ def opic(subject: Subject, asked: OpicRequest, *, figures: Path | None, as_json:
             batch=asked.batch,
             root_cash=asked.root_cash,
             reserve_share=asked.reserve_share,
-            progress=progress.advance,
+            progress=progress.count,
         )
         lines = [trials.converge(trial, each) for each in chosen]
         reacted = trials.react(trial, chosen[0], after=REACTION_PASSES) if asked.reaction else None
@@ -113,7 +113,7 @@ def windows(
     graph = subject.graph()
     changing = sorted(rates or RATES)
     with Visits(len(changing) * (trials.WARM_UP + passes) * graph.pages) as progress:
-        trial = LabRun(graph, passes, subject.seed, progress=progress.advance)
+        trial = LabRun(graph, passes, subject.seed, progress=progress.count)
         standings = [standing for rate in changing for standing in trials.live(trial, wanted, rate=rate)]
     charts = curves.of_windows(subject.title, standings)
     if as_json:

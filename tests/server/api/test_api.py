@@ -20,7 +20,7 @@ from crawler.errors import BadInput
 from crawler.export import is_searchable, search
 from crawler.runtime.keys.api_tokens import make_token, revoke_token, token_shown, tokens_of
 from crawler.runtime.machine import search_file
-from crawler.server.api.limits import RateLimit
+from crawler.server.api.app import RateLimit
 from tests.commands import Recrawl, Site
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Seen, Visitor

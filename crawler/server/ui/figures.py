@@ -1,18 +1,15 @@
-"""The page of one domain: how fresh, what to worry about, what more requests would buy, what failed, how true it is."""
+"""What the pages say and draw of a domain: how fresh it is, what to worry about, what more requests would buy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from crawler.app.overview import HOURS, BudgetSource, DomainFacts, Forecast, ForecastStep, TrafficHour
+from crawler.app.overview import HOURS, DomainCard, DomainFacts, Forecast, TrafficHour
 from crawler.app.settings import SETTINGS, Kind, option_name
 from crawler.app.status import format_wait
-from crawler.format.hours import format_opening
 from crawler.format.lists import format_lists
-from crawler.format.rules import format_rule
-from crawler.format.settings import format_settings
+from crawler.format.settings import format_opening, format_rule, format_settings
 from crawler.format.trust import format_trust
-from crawler.format.values import format_share, format_span
+from crawler.format.values import format_share
 from crawler.server.ui.links import Addresses
 from crawler.server.ui.plots import Dot, Line, Plot
 
@@ -31,6 +28,40 @@ def domain_words(facts: DomainFacts) -> dict[str, object]:
         "settings": [(name, value) for name, value in format_settings(domain.settings) if value],
         "rules": [(rule.pattern, format_rule(rule)) for rule in domain.settings.rules],
     }
+
+
+def freshness_plot(card: DomainCard) -> Plot:
+    """Freshness by importance over time, the target, and what audits of the window found, at its end."""
+    found = [each for each in card.past if each.freshness is not None]
+    points = tuple(
+        Dot(
+            each.at.timestamp(),
+            100 * each.freshness,
+            tells=f"{each.at.astimezone():%Y-%m-%d %H:%M}: {100 * each.freshness:.1f} % fresh",
+        )
+        for each in found
+        if each.freshness is not None
+    )
+    lines = [Line("fresh, by importance", points)]
+    target = card.report.target_freshness
+    if target is not None and points:
+        ends = (Dot(points[0].x, 100 * target), Dot(points[-1].x, 100 * target))
+        lines.append(Line("target", ends, style="target"))
+    audited = card.calibration.audits.found_fresh
+    if audited is not None and points:
+        dot = Dot(points[-1].x, 100 * audited, tells=f"audits found {100 * audited:.1f} % fresh")
+        lines.append(Line("as audits found", (dot,), style="found", joined=False))
+    least = min((dot.y for line in lines for dot in line.dots), default=0.0)
+    return Plot(
+        title="Freshness",
+        summary=f"from {points[0].y:.1f} to {points[-1].y:.1f} per cent" if points else "no page has been read yet",
+        x_label="time (UTC)",
+        y_label="fresh, per cent",
+        lines=tuple(lines),
+        low=max(0.0, 10.0 * int(min(least, 89.0) // 10)),
+        high=100.0,
+        times=True,
+    )
 
 
 def worry_plot(facts: DomainFacts, links: Addresses) -> Plot:
@@ -108,42 +139,12 @@ def traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedSetting:
-    """A setting in the form that takes any of them. typed: how its value is written."""
-
-    name: str
-    title: str
-    typed: str
-    help: str
-
-
 TYPED_AS = {Kind.FLAG: "yes or no", Kind.TEXTS: "one a line"}
-OFFERED_SETTINGS = tuple(
-    OfferedSetting(
-        name=each.name,
-        title=f"{each.label} ({option_name(each)})" if each.label else option_name(each),
-        typed=TYPED_AS.get(each.kind, each.option.partition(" ")[2].lower()),
-        help=each.help,
+OFFERED_SETTINGS = tuple(  # in the form that takes any of them: each with its title, and how its value is written
+    (
+        each,
+        f"{each.label} ({option_name(each)})" if each.label else option_name(each),
+        TYPED_AS.get(each.kind, each.option.partition(" ")[2].lower()),
     )
     for each in SETTINGS
 )
-SOURCES = {
-    BudgetSource.BUDGET: "by its budget",
-    BudgetSource.TARGET: "by its target",
-    BudgetSource.OVERALL: "of what all domains together may make",
-    BudgetSource.PRICE: "as its pages' changes are worth; it has no budget of its own",
-}
-
-
-def step_rows(found: Forecast) -> list[tuple[str, ForecastStep, str, str]]:
-    """The steps of a forecast with their names, ages and longest waits."""
-    return [
-        (
-            "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
-            step,
-            format_span(timedelta(days=step.plan.expected.age_days)),
-            format_span(timedelta(days=step.plan.longest_days)),
-        )
-        for step in found.steps
-    ]

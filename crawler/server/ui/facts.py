@@ -1,13 +1,18 @@
-"""What changed, the newest first: of all domains or one, by kind, from any place on."""
+"""What the pages show that is asked for by an address: the newest changes under a filter, and one URL."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.changes import Database, EventKind, FeedItem, domain_named, names, newest_changes
+from crawler.app.explain import Domain, ParserPool, UrlExplanation, explain_page
+from crawler.app.pages import PageHistory, VersionsQuery, read_history
+from crawler.app.registration import url_of
 from crawler.errors import BadInput
 from crawler.format.kinds import NEWS
+from crawler.settings import settings
 
 SHOWN = 25  # changes of one page of the list
+VERSIONS = 50  # of a page, shown at once
 SPANS = {  # as an address has them
     "1d": ("the last 24 hours", timedelta(days=1)),
     "7d": ("the last 7 days", timedelta(days=7)),
@@ -51,35 +56,19 @@ class ChangeFacts:
     more: str
 
 
-async def change_facts(db: Database, asked: ChangesAsked, *, at: datetime, most: int = SHOWN) -> ChangeFacts:
+async def change_facts(db: Database, asked: ChangesAsked, *, at: datetime) -> ChangeFacts:
     """The newest changes under a filter. Raises BadInput."""
     only = await domain_named(db, asked.domain) if asked.domain else None
-    since = _begin(asked.since, at=at)
+    if asked.since and asked.since not in SPANS:
+        raise BadInput(f"{asked.since[:40]!r} is no span of this list: choose among {', '.join(SPANS)}")
+    since = at - SPANS[asked.since][1] if asked.since else None
     before = _place(asked.before)
-    items = await newest_changes(db, only=only, kinds=asked.kinds, since=since, before=before, most=most + 1, at=at)
-    shown = items[:most]
-    return ChangeFacts(
-        at=at,
-        asked=asked,
-        names=tuple(sorted(await names(db))),
-        items=tuple(shown),
-        more=_typed(shown[-1]) if len(items) > most else "",
-    )
-
-
-def _begin(typed: str, *, at: datetime) -> datetime | None:
-    """When the span that was asked for begins."""
-    if not typed:
-        return None
-    if typed not in SPANS:
-        raise BadInput(f"{typed[:40]!r} is no span of this list: choose among {', '.join(SPANS)}")
-    return at - SPANS[typed][1]
-
-
-def _typed(item: FeedItem) -> str:
-    """A place in the list as an address has it."""
-    at, position = item.place
-    return f"{at.timestamp():.6f}_{position}"
+    items = await newest_changes(db, only=only, kinds=asked.kinds, since=since, before=before, most=SHOWN + 1, at=at)
+    more = ""
+    if len(items) > SHOWN:
+        last_at, position = items[SHOWN - 1].place
+        more = f"{last_at.timestamp():.6f}_{position}"
+    return ChangeFacts(at=at, asked=asked, names=tuple(sorted(await names(db))), items=tuple(items[:SHOWN]), more=more)
 
 
 def _place(typed: str) -> tuple[datetime, int] | None:
@@ -90,3 +79,21 @@ def _place(typed: str) -> tuple[datetime, int] | None:
         return datetime.fromtimestamp(float(seconds), UTC), int(position)
     except (ValueError, OverflowError, OSError) as error:
         raise BadInput(f"{typed[:40]!r} is no place in the list of changes") from error
+
+
+@dataclass(frozen=True, slots=True)
+class UrlFacts:
+    """What the page of one URL shows. history: None if it is not tracked."""
+
+    explanation: UrlExplanation
+    history: PageHistory | None
+
+
+async def url_facts(
+    db: Database, domain: Domain, text: str, query: VersionsQuery, *, readers: ParserPool, at: datetime
+) -> UrlFacts:
+    """Return all about one URL of a domain. Raises BadInput for what is none."""
+    found = await explain_page(db, settings(), domain, url_of(text), at=at)
+    if found.untracked:
+        return UrlFacts(found, None)
+    return UrlFacts(found, await read_history(db, domain, found.url, query, max_count=VERSIONS, readers=readers))
