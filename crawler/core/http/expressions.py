@@ -76,12 +76,10 @@ class AnyOf:
         # In order those that begin alike stand together, and are one branch.
         import re2  # noqa: PLC0415  as below
 
-        options = _options(MEMORY_BYTES)
-        options.encoding = re2.Options.Encoding.LATIN1
-        self._found = re2.compile("|".join(map(re2.escape, sorted(texts))).encode("ascii", "replace"), options)
+        self._found = re2.compile("|".join(map(re2.escape, sorted(texts))), _options(MEMORY_BYTES))
         re2.purge()  # it would remember the last 128, however large they are
 
-    def is_in(self, text: bytes) -> bool:
+    def is_in(self, text: str) -> bool:
         """Whether one of them stands anywhere in the text."""
         return self._found.search(text) is not None
 
