@@ -129,7 +129,7 @@ class _Prefixes:
         """The best rank of a prefix of the path, or that of no rule."""
         n = bisect_right(self._texts, path) - 1
         chain = self._chains[n] if n >= 0 else ()
-        fitting = bisect_left(chain, True, key=lambda prefix: not path.startswith(prefix[0]))
+        fitting = bisect_left(chain, x=True, key=lambda prefix: not path.startswith(prefix[0]))
         return chain[fitting - 1][1] if fitting else NO_RULE
 
 
