@@ -23,6 +23,7 @@ UNSEEN_TAGS = frozenset(
     {"annotation", "audio", "canvas", "desc", "head", "iframe", "metadata", "noembed", "noframes", "noscript", "object"}
     | {"script", "style", "template", "textarea", "title", "video"}
 )
+_ENTERED_TAGS = BLOCK_TAGS | UNSEEN_TAGS
 # What frames the content, by the standard's own elements and roles. A header within the content belongs to it.
 _FRAME_TAGS = frozenset({"nav", "footer", "aside", "search"})
 _CONTENT_TAGS = frozenset({"main", "article"})
@@ -50,23 +51,32 @@ B = TypeVar("B")
 class OpenBlocks(Generic[B]):
     """The block that each element's own text belongs to, by the elements' numbers.
 
-    outside: what is outside of all blocks.  enter: the block of an element, by that of the one above it.
+    outside: what is outside of all blocks.  enter: the block of an element, by that of the one above it; asked for
+    elements with a block of their own, for unseen ones, and for others.
     """
 
     known: dict[int, B]
     outside: B
     enter: Callable[[LexborNode, B], B]
+    others: frozenset[int] = frozenset()
 
     def of(self, node: LexborNode) -> B:
         """The block of an element's own text; known from then on for all elements above it, however many, too."""
-        path: list[LexborNode] = []
+        known = self.known
+        path: list[tuple[LexborNode, int]] = []
+        block = self.outside
         above: LexborNode | None = node
-        while above is not None and above.mem_id not in self.known:
-            path.append(above)
+        while above is not None:
+            number = above.mem_id
+            if number in known:
+                block = known[number]
+                break
+            path.append((above, number))
             above = above.parent
-        block = self.outside if above is None else self.known[above.mem_id]
-        for element in reversed(path):
-            block = self.known[element.mem_id] = self.enter(element, block)
+        for element, number in reversed(path):
+            if element.tag in _ENTERED_TAGS or number in self.others:
+                block = self.enter(element, block)
+            known[number] = block
         return block
 
 
@@ -80,12 +90,9 @@ class _Frames:
 
     def enter(self, node: LexborNode, above: int) -> int:
         """The number of the block that an element's own text belongs to. above: that of the element above it."""
-        tag = node.tag
+        tag, block = node.tag, node.mem_id
         if above == _UNSEEN or tag in UNSEEN_TAGS:
             return _UNSEEN
-        if tag not in BLOCK_TAGS:
-            return above
-        block = node.mem_id
         if above in self.content or tag in _CONTENT_TAGS:
             self.content.add(block)
         is_frame = tag in _FRAME_TAGS or block in self.roles or (tag == "header" and block not in self.content)

@@ -158,7 +158,7 @@ class _OpenBlock:
         return self.shown and self.watched
 
 
-def _enter(node: LexborNode, outer: _OpenBlock, *, watched: frozenset[int] | None) -> _OpenBlock:
+def _enter(watched: frozenset[int] | None, node: LexborNode, outer: _OpenBlock) -> _OpenBlock:
     tag = node.tag or ""
     if not outer.shown or tag in UNSEEN_TAGS:
         return _HIDDEN
@@ -181,7 +181,7 @@ def _body(
         return
     outside = _OUTSIDE if watched is None else replace(_OUTSIDE, watched=False)
     hidden = dict.fromkeys((*not_shown(tree), *ignored), _HIDDEN)
-    blocks = OpenBlocks(hidden, outside, partial(_enter, watched=watched))
+    blocks = OpenBlocks(hidden, outside, partial(_enter, watched), watched or frozenset())
     current = _HIDDEN
     texts: list[str] = []
     pointers: list[_Pointer] = []
