@@ -27,7 +27,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from crawler.core.http import Url, normalise
-from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
+from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser.find import BrowserMissing
 from crawler.fetch.browser.launch import DriverLost, Sandbox, best_sandbox, driver_running, launch
 from crawler.fetch.browser.messages import AnswerRequest

@@ -7,7 +7,7 @@ from typing import Any
 import zstandard
 
 from crawler.core.http import PageKey
-from crawler.core.rendering import NO_RENDERS, RenderMemory, TemplateRenders
+from crawler.core.rendering.memory import NO_RENDERS, RenderMemory, TemplateRenders
 from crawler.store.database import Connection
 
 FORM = 2  # of what is stored; another one is learnt anew

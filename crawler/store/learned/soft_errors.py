@@ -11,7 +11,7 @@ from typing import Any
 import zstandard
 
 from crawler.core.change import NO_MASK, NoiseMask
-from crawler.core.rendering import NO_RENDERS, RenderMemory
+from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.store.database import Connection, Database
 from crawler.store.learned.mask import unpack_mask

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.alert import DEAD_KEPT, TOO_OLD
+from crawler.core.alert.timing import DEAD_KEPT, TOO_OLD
 from crawler.store.columns import clean
 from crawler.store.database import Database
 

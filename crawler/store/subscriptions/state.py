@@ -5,7 +5,7 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from crawler.core.alert import DeliveryTimes, parse_quiet
+from crawler.core.alert.timing import DeliveryTimes, parse_quiet
 from crawler.store.database import Database
 
 STATES = """

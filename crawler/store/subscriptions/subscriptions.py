@@ -7,7 +7,8 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.alert import Condition, ConditionKind, DeliveryTimes, parse_digest, parse_quiet
+from crawler.core.alert.condition import Condition, ConditionKind
+from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet
 from crawler.core.http import Authority
 from crawler.store.columns import clean
 from crawler.store.database import Connection, Database
