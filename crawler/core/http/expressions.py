@@ -64,19 +64,14 @@ class Expression:
             yield from (found[0] for found in self._found.finditer(_sendable(text)))
 
 
-class AnyOf:
-    """Finds whether any of many texts is in another one."""
+def search_for(texts: Iterable[str]) -> "re2._Regexp":
+    """An expression that finds any of many texts."""
+    import re2  # noqa: PLC0415  as below
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        # In order those that begin alike stand together, and are one branch.
-        import re2  # noqa: PLC0415  as below
-
-        self._found = re2.compile("|".join(map(re2.escape, sorted(texts))), _options(MEMORY_BYTES))
-        re2.purge()  # it would remember the last 128, however large they are
-
-    def is_in(self, text: str) -> bool:
-        """Whether one of them stands anywhere in the text."""
-        return self._found.search(text) is not None
+    # In order those that begin alike stand together, and are one branch.
+    any_of_them = re2.compile("|".join(map(re2.escape, sorted(texts))), _options(MEMORY_BYTES))
+    re2.purge()  # it would remember the last 128, however large they are
+    return any_of_them
 
 
 def _compiled(text: str) -> "tuple[re2._Regexp | None, str]":

@@ -13,11 +13,10 @@ from operator import itemgetter
 from typing import NamedTuple
 from urllib.parse import quote
 
-from crawler.core.http.expressions import AnyOf
+from crawler.core.http.expressions import search_for
 
 MOST_STEPS = 48  # searches for a piece of a pattern, about 0.1 us each: 5,000 links take less than 50 ms
 WORTH_FILING = 4  # fewer wildcards are tried one by one
-FEW_RUNS = 16  # that most paths have none of, however short they are
 LONG_SEARCH = 4000  # characters of a path times those of a piece; beyond that a search may take many steps
 # How many more paths have so many given characters somewhere, or at their end, than have four.
 RUN_WEIGHTS = {1: 5000, 2: 30, 4: 1}
@@ -178,13 +177,10 @@ class _FiledWildcards:
                 self._always.append(number)
             else:
                 place.setdefault(key, []).append(number)
-        self._starts, self._ends, self._runs = map(_by_size, (starts, ends, runs))
+        self._starts, self._ends = _by_size(starts), _by_size(ends)
         for numbers in runs.values():
             numbers.sort(key=self._least_of)
-        # Most paths have no long run; of many short ones they have some.
-        self._any_of = [
-            AnyOf(numbers) if size > 2 or len(numbers) <= FEW_RUNS else None for size, numbers in self._runs
-        ]
+        self._runs = [(size, numbers, search_for(numbers)) for size, numbers in _by_size(runs)]
 
     def numbers_for(self, path: str, most: int) -> list[int] | None:
         """The wildcards that may fit the path, in order; None where it takes more than `most` steps to find them."""
@@ -193,12 +189,13 @@ class _FiledWildcards:
             found += numbers.get(path[:size], ())
         for size, numbers in self._ends:
             found += numbers.get(path[-size:], ())
-        for (size, numbers), any_of in zip(self._runs, self._any_of, strict=True):
-            if any_of is None or any_of.is_in(path):
-                for run in numbers.keys() & {path[at : at + size] for at in range(len(path) - size + 1)}:
-                    found += numbers[run][: bisect_right(numbers[run], len(path), key=self._least_of)]
-                    if len(found) > most:
-                        return None
+        for size, numbers, any_of_them in self._runs:
+            if any_of_them.search(path) is None:
+                continue
+            for run in numbers.keys() & {path[at : at + size] for at in range(len(path) - size + 1)}:
+                found += numbers[run][: bisect_right(numbers[run], len(path), key=self._least_of)]
+                if len(found) > most:
+                    return None
         return sorted(found)
 
     def _least_of(self, number: int) -> int:

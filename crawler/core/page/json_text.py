@@ -21,23 +21,20 @@ def read_json(source: str) -> Document:
     begins with a dash, as in YAML. A source that is no JSON, or exceeds the bounds above, is read line by line.
     """
     try:
-        text = _text(source)
+        value = _PARSER.decode(source if len(source) <= MOST_CHARS else "")  # which is no JSON
+        text = collapsed(_bounded(_leaves(value, "", MAX_DEPTH)))
     except (ValueError, RecursionError):
-        text = collapsed(source.splitlines())
-    return Document(text=text)
+        return Document(text=collapsed(source.splitlines()))
+    return Document(text=text.encode("utf-8", "replace").decode())  # an escape can name half a character
 
 
-def _text(source: str) -> str:
-    if len(source) > MOST_CHARS:
-        raise ValueError("too long")
-    lines: list[str] = []
+def _bounded(lines: Iterator[str]) -> Iterator[str]:
     chars = 0
-    for line in _leaves(_PARSER.decode(source), "", MAX_DEPTH):
-        lines.append(line)
+    for line in lines:
         chars += len(line)
         if chars > MOST_LINE_CHARS:
             raise ValueError("too long")
-    return collapsed(lines).encode("utf-8", "replace").decode()  # an escape can name half a character
+        yield line
 
 
 def _leaves(value: object, path: str, depth: int) -> Iterator[str]:

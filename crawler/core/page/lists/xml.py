@@ -71,19 +71,15 @@ def entries_of(pieces: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
         remove_pis=True,
     )
     try:
-        for piece in pieces:
-            if piece:
-                parser.feed(piece)
-                yield from target.taken()
-                if target.is_over:
-                    return
+        for piece in filter(None, pieces):
+            parser.feed(piece)
+            yield from target.taken()
+            if target.is_over:
+                return
         parser.close()
-    except etree.XMLSyntaxError as error:
+    except (etree.XMLSyntaxError, ListStopped) as error:
         yield from target.taken()
-        raise ListStopped("torn") from error
-    except ListStopped:
-        yield from target.taken()
-        raise
+        raise error if isinstance(error, ListStopped) else ListStopped("torn") from error
     yield from target.taken()
     if not target.is_over:
         raise ListStopped("torn")
