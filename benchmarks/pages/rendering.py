@@ -26,7 +26,7 @@ from benchmarks.harness.command import cpu_of_tree, measured, resident_bytes
 from benchmarks.harness.database import HOME, new_database
 from benchmarks.harness.table import table
 from crawler.core.http import ALLOW_ALL, Authority, Fetched, Relay, Relayed, Unreached, Url
-from crawler.core.rendering import Rendered
+from crawler.core.rendering.outcome import Rendered
 from crawler.engine.rendering.page_requests import PageRequests, ScriptMemo
 from crawler.fetch import Http
 from crawler.fetch.browser import Browser, BrowserMissing, find_browser

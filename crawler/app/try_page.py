@@ -17,7 +17,7 @@ from crawler.core.change import (
 )
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Unreached, Url
-from crawler.core.rendering import RenderChoice
+from crawler.core.rendering.outcome import RenderChoice
 from crawler.engine import TryResult, TryWay, open_resources, try_page
 from crawler.format.reasons import format_reason
 from crawler.plugins import load

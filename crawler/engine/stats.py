@@ -7,7 +7,7 @@ from datetime import timedelta
 from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain, Hold
 from crawler.core.http import Url
-from crawler.core.rendering import RenderChoice
+from crawler.core.rendering.outcome import RenderChoice
 from crawler.core.visit import State, Visit
 
 MOST_NAMED = 50  # pages of each kind

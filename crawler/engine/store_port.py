@@ -14,7 +14,7 @@ from crawler.core.change import NoiseMask
 from crawler.core.domain import Hold, Lease, RobotsCopy
 from crawler.core.http import PageKey
 from crawler.core.page import Parsed
-from crawler.core.rendering import RenderMemory
+from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import Target, Visit
 from crawler.errors import StoreUnavailable

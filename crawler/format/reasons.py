@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from crawler.core.change import Change, Why
 from crawler.core.http import Reason
-from crawler.core.rendering import RenderChoice, RenderFailure
+from crawler.core.rendering.outcome import RenderChoice, RenderFailure
 from crawler.core.soft_errors import SoftError
 from crawler.core.visit import BULK_REDIRECT, REDIRECT_TO_EXISTING
 from crawler.engine import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET

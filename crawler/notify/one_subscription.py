@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, timedelta
 from uuid import uuid4
 
-from crawler.core.alert import is_hopeless, next_try
+from crawler.core.alert.timing import is_hopeless, next_try
 from crawler.core.http import parse_reference, retry_after
 from crawler.engine import child_environment
 from crawler.notify.context import Delivered, DeliveryContext

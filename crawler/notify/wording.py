@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from crawler.core.alert import ConditionKind
+from crawler.core.alert.condition import ConditionKind
 from crawler.core.change import diff_words, excerpt, with_marks
 from crawler.core.page import BlockKind
 from crawler.store.report import EventKind

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.alert import DEAD_KEPT, TOO_OLD
+from crawler.core.alert.timing import DEAD_KEPT, TOO_OLD
 from crawler.store.columns import clean
 from crawler.store.database import Database, fetch_all, fetch_one, fetch_value
 from crawler.store.subscriptions import IS_WELL, be_mended

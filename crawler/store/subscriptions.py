@@ -13,7 +13,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from crawler.core.alert import Condition, ConditionKind, DeliveryTimes, parse_digest, parse_quiet
+from crawler.core.alert.condition import Condition, ConditionKind
+from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet
 from crawler.core.http import Authority
 from crawler.errors import StoreUnavailable
 from crawler.store.columns import clean

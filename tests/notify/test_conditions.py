@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from crawler.core.alert import Condition, ConditionKind
+from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.page import View
 from crawler.core.page_rules import PageRule
 from crawler.engine import ParserPool

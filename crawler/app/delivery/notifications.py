@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from crawler.app.registration import domain_named
 from crawler.clock import Clock
-from crawler.core.alert import Condition, ConditionKind
+from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.domain import Domain
 from crawler.core.http import SecretSource, parse_reference, pattern_of, refusals_of
 from crawler.core.page import View

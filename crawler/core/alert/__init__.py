@@ -4,9 +4,3 @@
 of it may be sent; `next_try` when one is sent again that was not taken. All of it is arithmetic on what is given: text
 of a page without what its domain's noise mask hides (`masked_text`), and instants. Uses change and what is below it.
 """
-
-from crawler.core.alert.condition import Condition, ConditionKind, becomes_true
-from crawler.core.alert.masked_text import masked_text
-from crawler.core.alert.retry import DEAD_KEPT, MOST_TRIES, TOO_OLD, is_hopeless, next_try
-from crawler.core.alert.timing import AT_ONCE, DeliveryTimes, parse_digest, parse_quiet
-from crawler.core.alert.written_numbers import decimal_mark, number_in

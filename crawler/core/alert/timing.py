@@ -1,9 +1,14 @@
-"""When a message may be sent: at once, in a digest, or after quiet hours; by the wall clock of a time zone."""
+"""When a message may be sent: at once, in a digest, or after quiet hours; by the wall clock of a time zone.
+
+And when it is sent again that was not taken, until there are no further tries.
+"""
 
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
+
+from crawler.core.http import backoff
 
 DAY = timedelta(days=1)
 DAYS_OF_WEEK = 7
@@ -13,6 +18,12 @@ USUAL_HOUR = time(8)  # of a daily or weekly digest: when people begin to read
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")  # as date.weekday counts them
 EXAMPLE_DIGEST = "write it as in 1h, 30m, daily, daily@07:30, weekly, weekly@fri or weekly@fri-07:30"
 EXAMPLE_QUIET = "write them as in 22-07 or 21:30-06:45"
+
+LONGEST_WAIT = timedelta(hours=1)  # of ours, from one try to the next
+MOST_ASKED = timedelta(days=1)  # a longer Retry-After is a mistake: the receiver would not learn of anything for long
+MOST_TRIES = 16  # of one message: six minutes for the first four, then to the hour; ten hours in all
+TOO_OLD = timedelta(days=3)  # a weekend, and a receiver that is mended on Monday
+DEAD_KEPT = timedelta(days=90)  # what a receiver that is gone for good was not told must not pile up without an end
 
 _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?", re.ASCII)
 _EVERY = re.compile(r"(\d{1,4})([mh])", re.ASCII)
@@ -111,19 +122,15 @@ def parse_digest(text: str) -> Digest:
     if word == DAILY:
         return Digest(at=_time(when, EXAMPLE_DIGEST) if at_sign else USUAL_HOUR)
     if word == WEEKLY:
-        return _weekly(when if at_sign else WEEKDAYS[0])
+        name, dash, hour = (when if at_sign else WEEKDAYS[0]).partition("-")
+        if name not in WEEKDAYS:
+            raise ValueError(f"{name!r} is no day of a digest, which is one of {', '.join(WEEKDAYS)}: {EXAMPLE_DIGEST}")
+        return Digest(at=_time(hour, EXAMPLE_DIGEST) if dash else USUAL_HOUR, weekday=WEEKDAYS.index(name))
     match = _EVERY.fullmatch(word)
     every = int(match[1]) * _UNITS[match[2]] if match else timedelta(0)
     if at_sign or not SHORTEST_DIGEST <= every <= DAY:
         raise ValueError(f"{text!r} is no digest of a minute to a day: {EXAMPLE_DIGEST}")
     return Digest(every=every)
-
-
-def _weekly(when: str) -> Digest:
-    name, dash, hour = when.partition("-")
-    if name not in WEEKDAYS:
-        raise ValueError(f"{name!r} is no day of a digest, which is one of {', '.join(WEEKDAYS)}: {EXAMPLE_DIGEST}")
-    return Digest(at=_time(hour, EXAMPLE_DIGEST) if dash else USUAL_HOUR, weekday=WEEKDAYS.index(name))
 
 
 def parse_quiet(text: str) -> QuietHours:
@@ -147,3 +154,16 @@ def _time(text: str, example: str) -> time:
 def _local(day: date, at: time, zone: ZoneInfo) -> datetime:
     """The instant (UTC) at which clocks of a zone show a time; one that they leave out counts by the clock before."""
     return datetime.combine(day, at, tzinfo=zone).astimezone(UTC)
+
+
+def next_try(tries: int, *, asked: timedelta | None, now: datetime) -> datetime:
+    """When a message, or a receiver, is tried again after its nth failure in a row: 30 s, doubling to an hour.
+
+    tries: 1 or more.  asked: the wait that the receiver asks for (Retry-After), which is kept to.
+    """
+    return now + backoff(tries, asked=asked, most=LONGEST_WAIT, most_asked=MOST_ASKED)
+
+
+def is_hopeless(tries: int, *, waiting_since: datetime, now: datetime) -> bool:
+    """Whether a message is given up. waiting_since: when a receiver that is there could have taken it first."""
+    return tries >= MOST_TRIES or now - waiting_since > TOO_OLD

@@ -49,14 +49,6 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderReference:
-    """A header of every request, and where its value stands."""
-
-    name: str
-    value: Reference
-
-
-@dataclass(frozen=True, slots=True)
 class AuthReference:
     """The header Authorization: basic (RFC 7617) with a user, bearer (RFC 6750) without one."""
 
@@ -84,9 +76,9 @@ class ProxyReference:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """All that a domain is shown, as its settings have it."""
+    """All that a domain is shown, as its settings have it. headers: of every request, and where their values stand."""
 
-    headers: tuple[HeaderReference, ...] = ()
+    headers: tuple[tuple[str, Reference], ...] = ()
     auth: AuthReference | None = None
     login: LoginReference | None = None
     proxy: ProxyReference | None = None
@@ -94,14 +86,11 @@ class Credentials:
     @property
     def references(self) -> tuple[Reference, ...]:
         """Every secret that has to be there, each once."""
-        found: list[Reference | None] = [header.value for header in self.headers]
-        if self.auth is not None:
-            found += [self.auth.user, self.auth.secret]
-        if self.login is not None:
-            found += [reference for _, reference in self.login.fields]
-        if self.proxy is not None:
-            found += [self.proxy.user, self.proxy.password]
-        return tuple(dict.fromkeys(reference for reference in found if reference is not None))
+        found: list[Reference | None] = [value for _, value in self.headers]
+        found += [self.auth.user, self.auth.secret] if self.auth else []
+        found += [value for _, value in self.login.fields] if self.login else []
+        found += [self.proxy.user, self.proxy.password] if self.proxy else []
+        return tuple(dict.fromkeys(filter(None, found)))
 
 
 def parse_reference(text: str) -> Reference:
@@ -112,14 +101,14 @@ def parse_reference(text: str) -> Reference:
     return Reference(SecretSource(match[1]), match[2])
 
 
-def parse_header(text: str) -> HeaderReference:
+def parse_header(text: str) -> tuple[str, Reference]:
     """'NAME: REFERENCE'. ValueError."""
     match = _HEADER.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"a header is written as in 'X-Key: env:DOCS_KEY'; of its value, {HOW}")
     if match[1].lower() in _OURS:
         raise ValueError(f"the header {match[1]} is recrawl's own to send")
-    return HeaderReference(match[1], parse_reference(match[2]))
+    return match[1], parse_reference(match[2])
 
 
 def parse_auth(text: str) -> AuthReference:
@@ -194,7 +183,7 @@ NO_ACCESS = Access()
 
 def headers_of(credentials: Credentials, secrets: Mapping[Reference, str]) -> tuple[tuple[str, str], ...]:
     """The headers of every request to the domain. secrets: of all its references."""
-    headers = [(header.name, secrets[header.value]) for header in credentials.headers]
+    headers = [(name, secrets[value]) for name, value in credentials.headers]
     auth = credentials.auth
     if auth is not None and auth.user is not None:
         headers.append(("Authorization", basic(secrets[auth.user], secrets[auth.secret])))

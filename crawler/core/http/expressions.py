@@ -6,7 +6,7 @@ otherwise: \Z, \uXXXX, and \d, \w and \s, which mean all scripts here.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,11 @@ OF_ONE_BYTES = 8 * 1024 * 1024
 
 _WORD, _DIGIT, _SPACE = r"\pL\pN_", r"\p{Nd}", r"\s\v\x1c-\x1f\x{85}\pZ"
 _RESPELT = {"w": f"[{_WORD}]", "W": f"[^{_WORD}]", "d": _DIGIT, "D": r"\P{Nd}", "s": f"[{_SPACE}]", "S": f"[^{_SPACE}]"}
-_IN_CLASS = {"w": _WORD, "d": _DIGIT, "D": r"\P{Nd}", "s": _SPACE}
-_CODE = re.compile(r"u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
-
-
-class Backtracking(ValueError):
-    """Python can read the expression, and only an engine that may take for ever can follow it."""
+_RESPELT |= {"Z": r"\z", "z": r"\Z"}  # the second Python did not know, and RE2 does not
+_IN_CLASS = {"w": _WORD, "d": _DIGIT, "D": r"\P{Nd}", "s": _SPACE, "z": r"\Z", "[": r"\["}  # RE2 has classes in classes
+_ESCAPE = r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))"
+_ESCAPE_OR_CLASS = re.compile(rf"(?s){_ESCAPE}|\[(\^?)(\]?)((?:\\.|[^\]\\])*)")  # a bracket may come first in a class
+_ESCAPE_OR_BRACKET = re.compile(rf"(?s){_ESCAPE}|\[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,7 @@ class Expression:
     _found: "re2._Regexp | None" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        refusal, found = "", None
-        try:
-            found = _compiled(self.text)
-        except Backtracking as error:
-            refusal = str(error)
+        found, refusal = _compiled(self.text)
         object.__setattr__(self, "refusal", refusal)
         object.__setattr__(self, "_found", found)
 
@@ -69,28 +64,22 @@ class Expression:
             yield from (found[0] for found in self._found.finditer(_sendable(text)))
 
 
-class AnyOf:
-    """Finds whether any of many texts is in another one."""
+def search_for(texts: Iterable[str]) -> "re2._Regexp":
+    """An expression that finds any of many texts."""
+    import re2  # noqa: PLC0415  as below
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        # In order those that begin alike stand together, and are one branch.
-        import re2  # noqa: PLC0415  as below
-
-        options = _options(MEMORY_BYTES)
-        options.encoding = re2.Options.Encoding.LATIN1
-        self._found = re2.compile("|".join(map(re2.escape, sorted(texts))).encode("ascii", "replace"), options)
-        re2.purge()  # it would remember the last 128, however large they are
-
-    def is_in(self, text: bytes) -> bool:
-        """Whether one of them stands anywhere in the text."""
-        return self._found.search(text) is not None
+    # In order those that begin alike stand together, and are one branch.
+    any_of_them = re2.compile("|".join(map(re2.escape, sorted(texts))), _options(MEMORY_BYTES))
+    re2.purge()  # it would remember the last 128, however large they are
+    return any_of_them
 
 
-def _compiled(text: str) -> "re2._Regexp":
+def _compiled(text: str) -> "tuple[re2._Regexp | None, str]":
+    """The compiled expression, or why it is refused: Python can read it, and RE2 cannot follow it. ValueError."""
     import re2  # noqa: PLC0415  2 MB, and few users write expressions
 
     try:
-        return re2.compile(_respelt(_sendable(text)), _options(OF_ONE_BYTES))
+        return re2.compile(_ESCAPE_OR_CLASS.sub(_respelt, _sendable(text)), _options(OF_ONE_BYTES)), ""
     except re2.error as error:
         why = error.args[0] if error.args else error
         said = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
@@ -98,7 +87,7 @@ def _compiled(text: str) -> "re2._Regexp":
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{text!r} is no regular expression: {error}") from error
-    raise Backtracking(
+    return None, (
         f"{text!r} could take for ever on some texts, or more memory than there is ({said}): expressions are RE2's, "
         "without looking ahead or behind, back-references and more than 1,000 repetitions; write it without them"
     )
@@ -117,40 +106,14 @@ def _sendable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _respelt(text: str) -> str:
-    """Python's spelling of an expression in RE2's."""
-    parts: list[str] = []
-    in_class, at = False, 0
-    while at < len(text):
-        char = text[at]
-        if char == "\\" and at + 1 < len(text):
-            escape, size = _respelt_escape(text, at + 1, in_class=in_class)
-            parts.append(escape)
-            at += 1 + size
-            continue
-        if in_class:
-            if char == "[":
-                char = r"\["  # a class of RE2's own begins so
-            in_class = char != "]"
-        elif char == "[":
-            in_class = True
-            first = at + 1 + text.startswith("^", at + 1)
-            if text.startswith("]", first):  # there it stands for itself
-                char = text[at:first] + r"\]"
-                at = first
-        parts.append(char)
-        at += 1
-    return "".join(parts)
+def _respelt(found: re.Match[str]) -> str:
+    """An escape or a class of Python's spelling in RE2's."""
+    if found[0].startswith("\\"):
+        return _respelt_escape(found, _RESPELT)
+    inside = _ESCAPE_OR_BRACKET.sub(lambda within: _respelt_escape(within, _IN_CLASS), found[6])
+    return "[" + found[4] + found[5].replace("]", r"\]") + inside
 
 
-def _respelt_escape(text: str, at: int, *, in_class: bool) -> tuple[str, int]:
-    """What follows a backslash, respelt, and how many characters it is."""
-    code = _CODE.match(text, at)
-    if code is not None:
-        return f"\\x{{{code[1] or code[2]}}}", code.end() - at
-    letter = text[at]
-    if letter == "Z" and not in_class:
-        return r"\z", 1
-    if letter == "z":
-        return r"\Z", 1  # which Python did not know, and RE2 does not
-    return (_IN_CLASS if in_class else _RESPELT).get(letter, f"\\{letter}"), 1
+def _respelt_escape(found: re.Match[str], letters: Mapping[str, str]) -> str:
+    code = found[1] or found[2]
+    return f"\\x{{{code}}}" if code else letters.get(found[3] or found[0], found[0])

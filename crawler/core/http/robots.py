@@ -38,19 +38,22 @@ class _Group:
     """What one agent is told, in all groups that name it."""
 
     rules: list[tuple[bool, str]] = field(default_factory=list)
-    delay_s: float | None = None
+    delay: timedelta | None = None
     _decide: Callable[[str], bool] | None = None
 
     def add(self, name: str, value: str) -> None:
         if value and name in (_ALLOW, _DISALLOW):
             self.rules.append((name == _ALLOW, value))
-        elif name == _DELAY and (delay_s := _seconds(value)) is not None:
-            self.delay_s = delay_s
+        elif name == _DELAY and (delay := _delay(value)) is not None:
+            self.delay = delay
 
     def allows(self, path: str) -> bool:
         if self._decide is None:  # most files have groups for many agents, and one of them asks
             self._decide = lru_cache(REMEMBERED_URLS)(RuleIndex(self.rules).allows)
         return self._decide(path)
+
+
+_NO_RULES = _Group()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +73,17 @@ class RobotsRules:
         everybody ("*"), never both. It takes a few microseconds, however many rules there are (RuleIndex).
         """
         group = self._group_of(agent)
-        if group is None or not group.rules:
+        if not group.rules:
             return True
         path = path_and_query(url)
         return path == "/robots.txt" or path.startswith("/robots.txt?") or group.allows(path)
 
     def crawl_delay(self, agent: str) -> timedelta | None:
         """The delay between two requests that the agent's group wants, at most LONGEST_DELAY; None without one."""
-        group = self._group_of(agent)
-        if group is None or group.delay_s is None:
-            return None
-        return timedelta(seconds=min(group.delay_s, LONGEST_DELAY.total_seconds()))
+        return self._group_of(agent).delay
 
-    def _group_of(self, agent: str) -> _Group | None:
-        return self._groups.get(agent.lower()) or self._groups.get(ANYBODY)
+    def _group_of(self, agent: str) -> _Group:
+        return self._groups.get(agent.lower()) or self._groups.get(ANYBODY, _NO_RULES)
 
 
 def parse_robots(body: bytes) -> RobotsRules:
@@ -159,12 +159,13 @@ def _agents(value: str) -> Iterator[str]:
             yield words[0].strip("*").lower() or ANYBODY
 
 
-def _seconds(value: str) -> float | None:
+def _delay(value: str) -> timedelta | None:
     try:
         seconds = float(value)
     except ValueError:
         return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+    is_delay = math.isfinite(seconds) and seconds >= 0
+    return timedelta(seconds=min(seconds, LONGEST_DELAY.total_seconds())) if is_delay else None
 
 
 ALLOW_ALL = parse_robots(b"")

@@ -7,33 +7,34 @@ owner who hides a rule among thousands that nearly fit is rather not asked than 
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import NamedTuple
 from urllib.parse import quote
 
-from crawler.core.http.wildcards import FiledWildcards, Rank, Wildcard, wildcard_of
+from crawler.core.http.expressions import search_for
 
 MOST_STEPS = 48  # searches for a piece of a pattern, about 0.1 us each: 5,000 links take less than 50 ms
-LONG_SEARCH = 4000  # characters of a path times those of a piece; beyond that a search may take many steps
 WORTH_FILING = 4  # fewer wildcards are tried one by one
+LONG_SEARCH = 4000  # characters of a path times those of a piece; beyond that a search may take many steps
+# How many more paths have so many given characters somewhere, or at their end, than have four.
+RUN_WEIGHTS = {1: 5000, 2: 30, 4: 1}
+END_WEIGHTS = {1: 20, 2: 2}
+START_WEIGHT = 2
 
 # Both sides of a comparison are spelt alike: printable ASCII as it is, everything else as upper-case escapes of UTF-8.
 # A slash, a percent sign and an asterisk mean something where they are not escaped, and stay what they are.
-_KEPT = "/%*"
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 _AS_IT_IS = re.compile("[!-$&-~]*")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
-_DECODED = {
-    tens: [
-        (tens + ones, char)
-        for ones in "0123456789ABCDEF"
-        if (char := chr(int(tens[1] + ones, 16))) in _ASCII and char not in _KEPT
-    ]
-    for tens in ("%2", "%3", "%4", "%5", "%6", "%7")
-}
+_PRINTABLE = re.compile("%[2-7][0-9A-F]")
+_DECODED = {f"%{ord(char):02X}": char for char in _ASCII if char not in "/%*"}
 _COUNTED_AS_ESCAPE = re.compile(r"[^\w.~/=*%-]", re.ASCII)  # in the length of a pattern
 
-NO_RULE: Rank = (-1, True)
+_Rank = tuple[int, bool]  # of a rule: the length of its pattern, then whether it allows
+_Numbers = dict[str, list[int]]
+NO_RULE: _Rank = (-1, True)
 
 
 class RuleIndex:
@@ -43,21 +44,21 @@ class RuleIndex:
     """
 
     def __init__(self, rules: Iterable[tuple[bool, str]], *, dollars: bool = False) -> None:
-        exact: dict[str, Rank] = {}
-        prefixes: dict[str, Rank] = {}
-        wildcards: list[Wildcard] = []
+        exact: dict[str, _Rank] = {}
+        prefixes: dict[str, _Rank] = {}
+        wildcards: list[_Wildcard] = []
         self._rules, self._dollars = tuple(dict.fromkeys(rules)), dollars
         for allows, text, ends in _each_meaning(self._rules, dollars=dollars):
-            rank = (_length(text) + ends, allows)
+            rank = (len(text) + 2 * len(_COUNTED_AS_ESCAPE.findall(text)) + ends, allows)
             if "*" in (text if ends else text.rstrip("*")):
-                wildcards.append(wildcard_of(text, rank, ends=ends))
+                wildcards.append(_wildcard_of(text, rank, ends=ends))
                 continue
             plain, whole = exact if ends else prefixes, text.rstrip("*").replace("%2A", "*")
             plain[whole] = max(plain.get(whole, NO_RULE), rank)
         self._exact, self._prefixes = exact, _Prefixes(prefixes)
         self._wildcards = sorted(wildcards, reverse=True)
         self._overruled = frozenset(not rule.rank[1] for rule in wildcards)  # verdicts that a wildcard may overrule
-        self._filed = FiledWildcards(self._wildcards) if len(wildcards) >= WORTH_FILING else None
+        self._filed = _FiledWildcards(self._wildcards) if len(wildcards) >= WORTH_FILING else None
         # Of few all can be tried, whatever the path.
         self._are_few = self._filed is None or sum(1 + len(rule.pieces) for rule in wildcards) <= MOST_STEPS
         self._with_dollars: RuleIndex | None = None
@@ -78,7 +79,7 @@ class RuleIndex:
             rank = max(rank, self._exact[path])
         return self._overrule(path, rank) if rank[1] in self._overruled else rank[1]
 
-    def _overrule(self, path: str, rank: Rank) -> bool:
+    def _overrule(self, path: str, rank: _Rank) -> bool:
         """What is decided where a rule of this rank fits, and a wildcard may say otherwise."""
         chars = len(path)
         left = MOST_STEPS + (chars >> 4 if self._are_few else 0)
@@ -93,8 +94,8 @@ class RuleIndex:
             left -= 1
             if least > chars or not path.startswith(start) or not path.endswith(end):
                 continue
-            if longest * chars > LONG_SEARCH:
-                left -= _surcharge(pieces, path)
+            if longest * chars > LONG_SEARCH:  # a path that is full of a piece's beginning takes more steps
+                left -= sum(path.count(piece[:4]) * len(piece) >> 5 for piece in pieces if len(piece) > 4)
             at, stop = len(start), chars - len(end)
             for piece in pieces:
                 left -= of_one
@@ -112,35 +113,124 @@ class RuleIndex:
 class _Prefixes:
     """Patterns that fit all that begins so. The ranks are those of the best one that fits."""
 
-    def __init__(self, prefixes: dict[str, Rank]) -> None:
+    def __init__(self, prefixes: dict[str, _Rank]) -> None:
         self._texts = sorted(prefixes)
-        self._ranks: list[Rank] = []
-        # The next shorter prefix of each, and one further up, so that a chain of thousands is climbed in few steps
-        # (Myers, "An applicative random-access stack", 1983).
-        self._up: list[int] = []
-        self._jump: list[int] = []
-        depths: list[int] = []
-        chain: list[int] = []
-        for n, text in enumerate(self._texts):
-            while chain and not text.startswith(self._texts[chain[-1]]):
+        # Each of these with those that it begins with, the shortest first. A file has room for chains of 1,000 at most.
+        self._chains: list[tuple[tuple[str, _Rank], ...]] = []
+        chain: list[tuple[str, _Rank]] = []
+        for text in self._texts:
+            while chain and not text.startswith(chain[-1][0]):
                 chain.pop()
-            up = jump = chain[-1] if chain else -1
-            if up >= 0 and (over := self._jump[up]) >= 0 and (top := self._jump[over]) >= 0:
-                jump = top if depths[up] - depths[over] == depths[over] - depths[top] else up
-            self._up.append(up)
-            self._jump.append(jump)
-            self._ranks.append(max(prefixes[text], self._ranks[up] if up >= 0 else NO_RULE))
-            depths.append(depths[up] + 1 if up >= 0 else 0)
-            chain.append(n)
+            chain.append((text, max(prefixes[text], chain[-1][1]) if chain else prefixes[text]))
+            self._chains.append(tuple(chain))
 
-    def rank_of(self, path: str) -> Rank:
+    def rank_of(self, path: str) -> _Rank:
         """The best rank of a prefix of the path, or that of no rule."""
-        texts = self._texts
-        n = bisect_right(texts, path) - 1
-        while n >= 0 and not path.startswith(texts[n]):
-            over = self._jump[n]
-            n = self._up[n] if over < 0 or path.startswith(texts[over]) else over
-        return self._ranks[n] if n >= 0 else NO_RULE
+        n = bisect_right(self._texts, path) - 1
+        chain = self._chains[n] if n >= 0 else ()
+        fitting = bisect_left(chain, x=True, key=lambda prefix: not path.startswith(prefix[0]))
+        return chain[fitting - 1][1] if fitting else NO_RULE
+
+
+class _Wildcard(NamedTuple):
+    """A pattern with an asterisk: how it begins, what follows in this order, and how it ends ("": as it likes).
+
+    least: characters that it takes.  longest: of its pieces.
+    """
+
+    rank: _Rank
+    start: str
+    pieces: tuple[str, ...]
+    end: str
+    least: int
+    longest: int
+
+
+def _wildcard_of(text: str, rank: _Rank, *, ends: bool) -> _Wildcard:
+    """The wildcard that a pattern is. ends: a path must end with it."""
+    start, *pieces = (piece.replace("%2A", "*") for piece in text.split("*"))
+    end = pieces.pop() if ends else ""
+    between = tuple(filter(None, pieces))
+    least = len(start) + sum(map(len, between)) + len(end)
+    return _Wildcard(rank, start, between, end, least, max(map(len, between), default=0))
+
+
+class _FiledWildcards:
+    """The numbers of wildcards, each under one thing that a path must have: how it begins, how it ends, what is in it.
+
+    So of tens of thousands only the few are tried that may fit a path.
+    """
+
+    def __init__(self, rules: list[_Wildcard]) -> None:
+        starts: _Numbers = {}
+        ends: _Numbers = {}
+        runs: _Numbers = {}
+        self._rules = rules
+        self._always: list[int] = []
+        for number, rule in enumerate(rules):
+            costs = (
+                (weight * (1 + len(filed.get(key, ()))), filed, key)
+                for filed, key, weight in _keys(rule, starts, ends, runs)
+            )
+            _, place, key = min(costs, key=itemgetter(0), default=(0, None, ""))
+            if place is None:
+                self._always.append(number)
+            else:
+                place.setdefault(key, []).append(number)
+        self._starts, self._ends = _by_size(starts), _by_size(ends)
+        for numbers in runs.values():
+            numbers.sort(key=self._least_of)
+        self._runs = [(size, numbers, search_for(numbers)) for size, numbers in _by_size(runs)]
+
+    def numbers_for(self, path: str, most: int) -> list[int] | None:
+        """The wildcards that may fit the path, in order; None where it takes more than `most` steps to find them."""
+        found = list(self._always)
+        for size, numbers in self._starts:
+            found += numbers.get(path[:size], ())
+        for size, numbers in self._ends:
+            found += numbers.get(path[-size:], ())
+        for size, numbers, any_of_them in self._runs:
+            if any_of_them.search(path) is None:
+                continue
+            for run in numbers.keys() & {path[at : at + size] for at in range(len(path) - size + 1)}:
+                found += numbers[run][: bisect_right(numbers[run], len(path), key=self._least_of)]
+                if len(found) > most:
+                    return None
+        return sorted(found)
+
+    def _least_of(self, number: int) -> int:
+        return self._rules[number].least
+
+
+def _by_size(filed: _Numbers) -> list[tuple[int, _Numbers]]:
+    sizes: dict[int, _Numbers] = {}
+    for key, numbers in filed.items():
+        sizes.setdefault(len(key), {})[key] = numbers
+    return sorted(sizes.items())
+
+
+def _keys(rule: _Wildcard, starts: _Numbers, ends: _Numbers, runs: _Numbers) -> Iterator[tuple[_Numbers, str, int]]:
+    """Under what a rule may be filed: how a path must begin, how it must end, what must stand in it.
+
+    With where it is filed, and its weight.
+    """
+    start, pieces, end = rule.start, rule.pieces, rule.end
+    if end:
+        size = _power(end)
+        yield ends, end[-size:], END_WEIGHTS.get(size, 1)
+    if len(start) > 1:
+        yield starts, start[: _power(start)], START_WEIGHT
+    longest = max(pieces, key=len, default="")
+    for piece in (longest, pieces[-1]) if pieces else ():
+        size = min(_power(piece), 4)
+        last = len(piece) - size
+        for at in (last, 0, last // 2)[: last + 1]:
+            yield runs, piece[at : at + size], RUN_WEIGHTS[size]
+
+
+def _power(text: str) -> int:
+    """The greatest power of two that is no more than the length of the text, and at most 16."""
+    return min(1 << len(text).bit_length() - 1, 16)
 
 
 def _each_meaning(rules: Iterable[tuple[bool, str]], *, dollars: bool) -> Iterator[tuple[bool, str, bool]]:
@@ -167,17 +257,4 @@ def _spelt(pattern: str) -> str:
 
 def _unified(text: str) -> str:
     """A text whose escapes of printable characters are taken off; those that it keeps are in upper case already."""
-    for tens, escapes in _DECODED.items():
-        if tens in text:
-            for escape, char in escapes:
-                text = text.replace(escape, char)
-    return text
-
-
-def _length(text: str) -> int:
-    return len(text) + 2 * len(_COUNTED_AS_ESCAPE.findall(text))
-
-
-def _surcharge(pieces: tuple[str, ...], path: str) -> int:
-    """Steps that searches take beside one each: a path that is full of a piece's beginning takes more."""
-    return sum(path.count(piece[:4]) * len(piece) >> 5 for piece in pieces if len(piece) > 4)
+    return _PRINTABLE.sub(lambda escape: _DECODED.get(escape[0], escape[0]), text)

@@ -42,7 +42,7 @@ _PLAIN = re.compile(rf"/?(?:{_PLAIN_SEGMENT}/)*(?:{_PLAIN_SEGMENT})?")
 # A URL that comes out of the parser in need of nothing more.
 _HOST = r"(?:[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\])"
 _DONE = re.compile(rf"https?://{_HOST}(?::\d+)?/[^%?]*(?:\?[^%]+)?")
-_AUTHORITY = re.compile(rf"({_HOST})(:\d+)?")
+_AUTHORITY = re.compile(rf"({_HOST})\.?(:\d+)?")
 _MAX_HOST_CHARS = 253  # RFC 1035, as text
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -168,12 +168,8 @@ def registrable(authority: Authority) -> str:
     suffix itself and a name without dots are their own.
     """
     host = host_of(authority)
-    try:
-        ip_address(host)
-    except ValueError:
-        own: str | None = _suffixes().privatesuffix(host)
-        return own or host
-    return host
+    own: str | None = None if _is_address(host) else _suffixes().privatesuffix(host)
+    return own or host
 
 
 def public_suffix(authority: Authority) -> str | None:
@@ -182,12 +178,16 @@ def public_suffix(authority: Authority) -> str | None:
     None for an IP address and for a name whose end is not on the list ("localhost", "site.internal").
     """
     host = host_of(authority)
+    suffix: str | None = None if _is_address(host) else _suffixes().publicsuffix(host, accept_unknown=False)
+    return suffix
+
+
+def _is_address(host: str) -> bool:
     try:
         ip_address(host)
     except ValueError:
-        suffix: str | None = _suffixes().publicsuffix(host, accept_unknown=False)
-        return suffix
-    return None
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,6 @@ class Scope:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_depth: int | None = None
-    max_url_bytes: int = MAX_URL_BYTES
     accepts: Callable[[Url], bool] | None = field(default=None, repr=False, compare=False)
     _root: str = field(init=False, repr=False, compare=False)
     _included: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
@@ -233,7 +232,7 @@ class Scope:
         if url.startswith(self._root):
             return url
         authority = authority_of(url)
-        same = authority == self.authority and not _has_port(authority)
+        same = authority == self.authority and ":" not in authority.rpartition("]")[2]
         if same or authority in self.aliases:
             return Url(self._root + path_and_query(url)[1:])
         return url
@@ -243,7 +242,7 @@ class Scope:
         url = self.home(url)
         if not url.startswith(self._root):
             return Refusal.OTHER_DOMAIN
-        if len(url) > self.max_url_bytes:
+        if len(url) > MAX_URL_BYTES:
             return Refusal.TOO_LONG
         asked = url[len(self._root) - 1 :]
         if any(pattern.search(asked) for pattern in self._excluded):
@@ -265,20 +264,15 @@ def _finish(href: str) -> Url | None:
     if scheme not in ("http", "https"):
         return None
     authority, _, rest = rest.partition("/")
-    match = _AUTHORITY.fullmatch(_without_final_dot(authority))
+    match = _AUTHORITY.fullmatch(authority)
     if match is None or len(match[1]) > _MAX_HOST_CHARS:  # credentials have an "@" and end here
         return None
     path, _, query = rest.partition("?")
-    path = _unify_escapes(path)
+    url = f"{scheme}://{match[1]}{match[2] or ''}/{_unify_escapes(path)}"
+    query = "&".join(pair for pair in _unify_escapes(query).split("&") if not _TRACKING.match(pair))
     if query:
-        query = _untracked(_unify_escapes(query))
-    url = f"{scheme}://{match[0]}/{path}?{query}" if query else f"{scheme}://{match[0]}/{path}"
+        url = f"{url}?{query}"
     return Url(url) if len(url) <= MAX_URL_BYTES else None
-
-
-def _without_final_dot(authority: str) -> str:
-    host, colon, port = authority.partition(":")
-    return host[:-1] + colon + port if host.endswith(".") else authority
 
 
 def _unify_escapes(text: str) -> str:
@@ -293,14 +287,6 @@ def _unify_escapes(text: str) -> str:
 def _unified(escape: re.Match[str]) -> str:
     decoded = chr(int(escape[1], 16))
     return decoded if decoded in _UNRESERVED else escape[0].upper()
-
-
-def _untracked(query: str) -> str:
-    return "&".join(pair for pair in query.split("&") if not _TRACKING.match(pair))
-
-
-def _has_port(authority: Authority) -> bool:
-    return ":" in authority.rpartition("]")[2]
 
 
 @cache
@@ -320,11 +306,10 @@ def pattern_of(text: str) -> Pattern:
     ends = text.endswith("$")
     escaped = _unify_escapes(quote(text.removesuffix("$"), safe="/%*?&=:;,@!$'()+[]|~"))
     first, *others = (re.escape(piece) for piece in escaped.split("*"))
-    if not ends:  # atomic: the leftmost place of a piece is as good as any, and nobody's stars can take for ever
-        return re.compile(rf"\A{first}" + "".join(rf"(?>.*?{piece})" for piece in others))
-    if not others:
-        return re.compile(rf"\A{first}\Z")
-    return re.compile(rf"\A{first}" + "".join(rf"(?>.*?{piece})" for piece in others[:-1]) + rf".*{others[-1]}\Z")
+    last = rf".*{others.pop()}" if ends and others else ""
+    # Atomic: the leftmost place of a piece is as good as any, and nobody's stars can take for ever.
+    between = "".join(rf"(?>.*?{piece})" for piece in others)
+    return re.compile(rf"\A{first}{between}{last}" + (r"\Z" if ends else ""))
 
 
 def refusals_of(patterns: Iterable[str]) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
 """The text of a web page block by block, and the blocks that frame the content: menus, footers and the like."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.page.document import joined, spaced
-from crawler.core.page.html import text_of
+from crawler.core.page.html import above_of, text_of
 
 MAIN_SHARE = 0.25  # of the whole text; with less, the extractor has lost the page rather than found its content
 
@@ -22,6 +23,7 @@ UNSEEN_TAGS = frozenset(
     {"annotation", "audio", "canvas", "desc", "head", "iframe", "metadata", "noembed", "noframes", "noscript", "object"}
     | {"script", "style", "template", "textarea", "title", "video"}
 )
+_ENTERED_TAGS = BLOCK_TAGS | UNSEEN_TAGS
 # What frames the content, by the standard's own elements and roles. A header within the content belongs to it.
 _FRAME_TAGS = frozenset({"nav", "footer", "aside", "search"})
 _CONTENT_TAGS = frozenset({"main", "article"})
@@ -33,54 +35,64 @@ _UNSEEN_IN_BODY = ",".join(sorted(UNSEEN_TAGS - {"head"}))
 _MAY_BE_HIDDEN = '[hidden],[style*="display" i]'
 _NOT_SHOWN = re.compile(r"(?i)display\s*:\s*none")
 _UNSEEN = 0  # in place of a block's number
+_OUTSIDE = -1  # of all blocks
 
+# Numbers compare three times faster than names, and there are hundreds of nodes.
+_TAG_IDS = {
+    node.tag: node.tag_id
+    for node in LexborHTMLParser("<p><br>text<a href=x></a><img>").css("p")[0].traverse(include_text=True)
+}
+TEXT_ID, BREAK_ID, POINTING_IDS = _TAG_IDS["-text"], _TAG_IDS["br"], frozenset({_TAG_IDS["a"], _TAG_IDS["img"]})
 
-def _tag_ids() -> tuple[int, int]:
-    nodes = LexborHTMLParser("<p><br>text").css("p")[0].traverse(include_text=True)
-    ids = {node.tag: node.tag_id for node in nodes}
-    return ids["-text"], ids["br"]
-
-
-TEXT_ID, BREAK_ID = _tag_ids()  # numbers compare three times faster than names, and there are hundreds of nodes
+B = TypeVar("B")
 
 
 @dataclass(slots=True)
-class _TextBlocks:
+class OpenBlocks(Generic[B]):
     """The block that each element's own text belongs to, by the elements' numbers.
 
-    roles: elements whose ARIA role frames the content.  framed, content: blocks within such a frame, and within the
-    content.
+    outside: what is outside of all blocks.  enter: the block of an element, by that of the one above it; asked for
+    elements with a block of their own, for unseen ones, and for others.
     """
 
-    blocks: dict[int, int]
-    roles: frozenset[int]
-    framed: set[int]
-    content: set[int]
+    known: dict[int, B]
+    outside: B
+    enter: Callable[[LexborNode, B], B]
+    others: frozenset[int] = frozenset()
 
-    def block_of(self, node: LexborNode) -> int:
-        """The block of an element's own text; stored for all elements above it, too."""
-        block = self.blocks.get(node.mem_id)
-        return self._learn(node) if block is None else block
-
-    def _learn(self, node: LexborNode) -> int:
-        path: list[LexborNode] = []
+    def of(self, node: LexborNode) -> B:
+        """The block of an element's own text; known from then on for all elements above it, however many, too."""
+        known = self.known
+        path: list[tuple[LexborNode, int]] = []
+        block = self.outside
         above: LexborNode | None = node
-        block: int | None = None
-        while above is not None and block is None:
-            path.append(above)
+        while above is not None:
+            number = above.mem_id
+            if number in known:
+                block = known[number]
+                break
+            path.append((above, number))
             above = above.parent
-            block = None if above is None else self.blocks.get(above.mem_id)
-        block = -1 if block is None else block  # outside of all blocks
-        for element in reversed(path):
-            tag = element.tag
-            if block != _UNSEEN and tag in UNSEEN_TAGS:
-                block = _UNSEEN
-            elif block != _UNSEEN and tag in BLOCK_TAGS:
-                block = self._enter(element.mem_id, tag, above=block)
-            self.blocks[element.mem_id] = block
+        for element, number in reversed(path):
+            if element.tag in _ENTERED_TAGS or number in self.others:
+                block = self.enter(element, block)
+            known[number] = block
         return block
 
-    def _enter(self, block: int, tag: str, *, above: int) -> int:
+
+@dataclass(slots=True)
+class _Frames:
+    """The blocks that frame the content. roles: elements whose ARIA role says so.  content: blocks within it."""
+
+    roles: frozenset[int]
+    framed: set[int] = field(default_factory=set)
+    content: set[int] = field(default_factory=set)
+
+    def enter(self, node: LexborNode, above: int) -> int:
+        """The number of the block that an element's own text belongs to. above: that of the element above it."""
+        tag, block = node.tag, node.mem_id
+        if above == _UNSEEN or tag in UNSEEN_TAGS:
+            return _UNSEEN
         if above in self.content or tag in _CONTENT_TAGS:
             self.content.add(block)
         is_frame = tag in _FRAME_TAGS or block in self.roles or (tag == "header" and block not in self.content)
@@ -98,9 +110,9 @@ def blocks_of(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
     root = tree.root
     if root is None:
         return
-    roles = frozenset(node.mem_id for node in tree.css(_FRAME_ROLES))
-    known = _TextBlocks(dict.fromkeys(not_shown(tree), _UNSEEN), roles, set(), set())
-    blocks = known.blocks
+    frames = _Frames(frozenset(node.mem_id for node in tree.css(_FRAME_ROLES)))
+    blocks = OpenBlocks(dict.fromkeys(not_shown(tree), _UNSEEN), _OUTSIDE, frames.enter)
+    framed, known = frames.framed, blocks.known
     current = _UNSEEN
     pieces: list[str] = []
     for node in root.traverse(include_text=True):
@@ -112,20 +124,20 @@ def blocks_of(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
                 continue
             parent = node.parent
             assert parent is not None  # it was reached from the root
-            block = blocks.get(parent.mem_id)
+            block = known.get(parent.mem_id)
             if block is None:
-                block = known.block_of(parent)
+                block = blocks.of(parent)
             if block == _UNSEEN:
                 continue
             if block != current:
-                yield "".join(pieces), current in known.framed
+                yield "".join(pieces), current in framed
                 pieces.clear()
                 current = block
             pieces.append(text)
         elif kind == BREAK_ID:
-            yield "".join(pieces), current in known.framed
+            yield "".join(pieces), current in framed
             pieces.clear()
-    yield "".join(pieces), current in known.framed
+    yield "".join(pieces), current in framed
 
 
 def not_shown(tree: LexborHTMLParser) -> Iterator[int]:
@@ -155,20 +167,12 @@ def without_frame(tree: LexborHTMLParser) -> None:
     hidden = frozenset(not_shown(tree))
     found = [*tree.css(_UNSEEN_IN_BODY), *(node for node in tree.css(_MAY_BE_HIDDEN) if node.mem_id in hidden)]
     if main != text:
-        found += [node for node in tree.css(_FRAMES) if node.tag != "header" or not _is_in_content(node)]
+        found += [
+            node
+            for node in tree.css(_FRAMES)
+            if node.tag != "header" or not any(above.tag in _CONTENT_TAGS for above in above_of(node))
+        ]
     numbers = {node.mem_id for node in found}
-    outermost = {node.mem_id: node for node in found if not any(above.mem_id in numbers for above in _above(node))}
+    outermost = {node.mem_id: node for node in found if not any(above.mem_id in numbers for above in above_of(node))}
     for node in outermost.values():  # those within go with them: to remove what is removed would touch freed memory
         node.remove()
-
-
-def _is_in_content(node: LexborNode) -> bool:
-    return any(above.tag in _CONTENT_TAGS for above in _above(node))
-
-
-def _above(node: LexborNode) -> Iterator[LexborNode]:
-    """The elements that an element stands in, from the innermost."""
-    above = node.parent
-    while above is not None:
-        yield above
-        above = above.parent

@@ -3,15 +3,14 @@
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal, assert_never
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
 
 from crawler.core.http import Url, normalise, normalise_all
 from crawler.core.page.blocks import text_and_main_of, without_frame
 from crawler.core.page.charset import decoded
 from crawler.core.page.document import Document, ReadDocument, collapsed
-from crawler.core.page.html import Markup, parse_html
+from crawler.core.page.html import Markup, above_of, base_of, parse_html
 from crawler.core.page.json_text import read_json
 from crawler.core.page.lists.feeds import read_xml
 from crawler.core.page.media_type import Kind, kind_of
@@ -86,56 +85,47 @@ def extract(
     markup: of a web page, where it was parsed already.  reader: of this body, which then is no web page.
     A page that is made to be too costly to parse is read only as far as that is affordable (page/html).
     """
-    directives = _robots(robots_tag) if robots_tag else frozenset()
-    kind = kind_of(body, content_type) if reader is None else "text"
-    stated, is_passed_on = _refresh_of(refresh or "", base=url, url=url)
-    if kind != "html":
-        if reader is None:
-            charset, document = read_document(body, kind, url=url, content_type=content_type)
-        else:
-            charset, document = "", reader(body, url=url, content_type=content_type)
-        return PageContent(
-            title=document.title[:MAX_TITLE_CHARS],
-            text=document.text,
-            main=document.text if document.main is None else document.main,
-            links=tuple(dict.fromkeys((*document.links, *filter(None, (stated,))))),
-            refresh=stated,
-            is_passed_on=is_passed_on,
-            noindex="noindex" in directives,
-            nofollow="nofollow" in directives,
-            charset=charset,
-            kind=kind,
-        )
-    markup = markup or parse_html(body, content_type)
+    stated = _refresh_of(refresh or "", base=url, url=url)
+    if reader is None and kind_of(body, content_type) == "html":
+        content = _read_html(body, markup or parse_html(body, content_type), url=url, stated=stated)
+    else:
+        content = _read_other(body, url=url, content_type=content_type, reader=reader)
+        links = tuple(dict.fromkeys((*content.links, *filter(None, stated[:1]))))
+        content = replace(content, links=links, refresh=stated[0], is_passed_on=stated[1])
+    directives = _robots(robots_tag or "")
+    if not directives:
+        return content
+    noindex, nofollow = content.noindex or "noindex" in directives, content.nofollow or "nofollow" in directives
+    return replace(content, noindex=noindex, nofollow=nofollow)
+
+
+def _read_html(body: bytes, markup: Markup, *, url: Url, stated: tuple[Url | None, bool]) -> PageContent:
+    """The content of a web page. stated: where the server says that it leads, which comes before what the page says."""
     tree = markup.tree
-    head = _head(tree, url)
-    if stated is not None:  # what the server says comes before what the page says
-        head = replace(head, refresh=stated, is_passed_on=is_passed_on)
+    base = base_of(tree, url)
+    head = _read_head(tree, base, url)
+    if stated[0] is not None:
+        head = replace(head, refresh=stated[0], is_passed_on=stated[1])
     text, main = text_and_main_of(tree)
-    links = _links(tree, head)
-    directives |= head.robots
-    return PageContent(
-        title=head.title,
+    hrefs = [found.get("href") or found.get("src") or "" for found in (node.attrs for node in tree.css(_LINKS))]
+    links = normalise_all([*hrefs, *filter(None, [head.refresh])], base=base)
+    images_and_meta = (node.attrs for node in tree.css(f"img,{META_SELECTOR}"))
+    language = (tree.root.attrs.get("lang") or tree.root.attrs.get("xml:lang") or "") if tree.root is not None else ""
+    return replace(
+        head,
         text=text,
         main=main,
-        images_and_meta=_images_and_meta(tree),
+        images_and_meta="\n".join(
+            " ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in images_and_meta
+        ),
         links=links,
-        feeds=head.feeds,
-        canonical=head.canonical,
-        refresh=head.refresh,
-        is_passed_on=head.is_passed_on,
-        noindex="noindex" in directives,
-        nofollow="nofollow" in directives,
-        language=_language(tree),
+        language=language.strip().replace("\0", "")[:MAX_LANGUAGE_CHARS],
         charset=markup.charset,
-        kind=kind,
+        kind="html",
         html_end=html_end_of(markup.source),
         has_password_field=has_password_field_in(tree),
-        script_signs=script_signs_of(body, markup, text=text, main=main, links=links, base=head.base),
+        script_signs=script_signs_of(body, markup, text=text, main=main, links=links, base=base),
     )
-
-
-_CLOSED = re.compile(r"(?i)</(?:html|body)\s*>")
 
 
 def main_html(body: bytes, content_type: str, *, url: Url) -> str:
@@ -165,6 +155,7 @@ def has_password_field_in(tree: LexborHTMLParser) -> bool:
     return tree.css_first("input[type=password i]") is not None
 
 
+_CLOSED = re.compile(r"(?i)</(?:html|body)\s*>")
 # The descriptions that a page gives of itself to search engines and link previews.
 META_SELECTOR = 'meta[name="description" i][content],meta[name="keywords" i][content],meta[property^="og:" i][content]'
 
@@ -177,29 +168,18 @@ _LINKS = (
 _NAMED_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
-    base: Url
-    title: str
-    canonical: Url | None
-    refresh: Url | None
-    is_passed_on: bool
-    robots: frozenset[str]
-    feeds: tuple[Url, ...]
-
-
-def _head(tree: LexborHTMLParser, url: Url) -> _Head:
-    base = base_of(tree, url)
+def _read_head(tree: LexborHTMLParser, base: Url, url: Url) -> PageContent:
+    """What the head of a web page says."""
     title: str | None = None
     canonical = refresh = None
     is_passed_on = False
-    robots: frozenset[str] = frozenset()
+    directives: frozenset[str] = frozenset()
     feeds: list[str] = []
     for node in tree.css("title,meta[content],link[href]"):
         attributes = node.attrs
         tag = node.tag
         if tag == "title":
-            if title is None and not _is_within(node, "svg"):
+            if title is None and not any(above.tag == "svg" for above in above_of(node)):
                 title = " ".join(node.text().split()).replace("\0", "")[:MAX_TITLE_CHARS]
         elif tag == "link":
             relations = (attributes.get("rel") or "").lower().split()
@@ -208,13 +188,20 @@ def _head(tree: LexborHTMLParser, url: Url) -> _Head:
             if canonical is None and "canonical" in relations:
                 canonical = normalise(attributes.get("href") or "", base=base)
         elif (attributes.get("name") or "").strip().lower() == "robots":
-            robots |= _robots(attributes.get("content") or "")
+            directives |= _robots(attributes.get("content") or "")
         elif refresh is None and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
             # Within noscript it is for browsers that run no script, to be told to get one that does.
-            text = "" if _is_within(node, "noscript") else attributes.get("content") or ""
+            is_said = not any(above.tag == "noscript" for above in above_of(node))
+            text = attributes.get("content") or "" if is_said else ""
             refresh, is_passed_on = _refresh_of(text, base=base, url=url)
-    return _Head(
-        base, title or "", canonical, refresh, is_passed_on, robots, normalise_all(feeds[:MOST_FEEDS], base=base)
+    return PageContent(
+        title=title or "",
+        feeds=normalise_all(feeds[:MOST_FEEDS], base=base),
+        canonical=canonical,
+        refresh=refresh,
+        is_passed_on=is_passed_on,
+        noindex="noindex" in directives,
+        nofollow="nofollow" in directives,
     )
 
 
@@ -225,26 +212,6 @@ def _refresh_of(text: str, *, base: Url, url: Url) -> tuple[Url | None, bool]:
     if found is None or target in {None, url}:
         return None, False
     return target, found[1] != "" and not found[1].strip("0")
-
-
-def _images_and_meta(tree: LexborHTMLParser) -> str:
-    nodes = (node.attrs for node in tree.css(f"img,{META_SELECTOR}"))
-    return "\n".join(" ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in nodes)
-
-
-def base_of(tree: LexborHTMLParser, url: Url) -> Url:
-    found = tree.css_first("base[href]")
-    return (normalise(found.attrs.get("href") or "", base=url) if found is not None else None) or url
-
-
-def _links(tree: LexborHTMLParser, head: _Head) -> tuple[Url, ...]:
-    hrefs: list[str] = []
-    for node in tree.css(_LINKS):
-        attributes = node.attrs
-        hrefs.append(attributes.get("href") or attributes.get("src") or "")
-    if head.refresh is not None:
-        hrefs.append(head.refresh)
-    return normalise_all(hrefs, base=head.base)
 
 
 def _robots(directives: str) -> frozenset[str]:
@@ -260,38 +227,27 @@ def _robots(directives: str) -> frozenset[str]:
     return frozenset(found & {"noindex", "nofollow"})
 
 
-def _language(tree: LexborHTMLParser) -> str:
-    root = tree.root
-    language = (root.attrs.get("lang") or root.attrs.get("xml:lang") or "") if root is not None else ""
-    return language.strip().replace("\0", "")[:MAX_LANGUAGE_CHARS]
-
-
-def _is_within(node: LexborNode, tag: str) -> bool:
-    parent = node.parent
-    while parent is not None:
-        if parent.tag == tag:
-            return True
-        parent = parent.parent
-    return False
-
-
-def read_document(
-    body: bytes, kind: Literal["text", "xml", "json", "pdf", "binary"], *, url: Url, content_type: str
-) -> tuple[str, Document]:
-    """The charset, empty where there is none, and the Document of a body that is no web page. Never raises."""
-    if kind == "binary":
-        return "", Document()
-    if kind == "pdf":
+def _read_other(body: bytes, *, url: Url, content_type: str, reader: ReadDocument | None) -> PageContent:
+    """The content of a body that is no web page. Never raises, but what a given reader raises."""
+    kind = kind_of(body, content_type) if reader is None else "text"
+    charset, document = "", Document()
+    if reader is not None:
+        document = reader(body, url=url, content_type=content_type)
+    elif kind == "pdf":
         from crawler.core.page.pdf import read_pdf  # noqa: PLC0415  its library takes long to load, and PDFs are rare
 
-        return "", read_pdf(body, url=url)
-    charset, source = decoded(body, content_type, kind)
-    match kind:
-        case "xml":
-            return charset, read_xml(source, url=url)
-        case "json":
-            return charset, read_json(source)
-        case "text":
-            return charset, Document(text=collapsed(source.splitlines()))
-        case _:
-            assert_never(kind)
+        document = read_pdf(body, url=url)
+    elif kind != "binary":
+        charset, source = decoded(body, content_type, kind)
+        if kind == "xml":
+            document = read_xml(source, url=url)
+        else:
+            document = read_json(source) if kind == "json" else Document(text=collapsed(source.splitlines()))
+    return PageContent(
+        title=document.title[:MAX_TITLE_CHARS],
+        text=document.text,
+        main=document.text if document.main is None else document.main,
+        links=document.links,
+        charset=charset,
+        kind=kind,
+    )

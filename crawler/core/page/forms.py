@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from selectolax.lexbor import LexborNode
 
 from crawler.core.http import Url, normalise
-from crawler.core.page.html import parse_html
+from crawler.core.page.html import base_of, parse_html
 
 MOST_CONTROLS = 200  # of one form
 _NEVER_SENT = frozenset({"button", "image", "reset", "file"})
@@ -38,14 +38,13 @@ def login_form_in(body: bytes, content_type: str, *, url: Url, names: Collection
     if not all(name.encode() in body for name in names):  # before anything is parsed
         return None
     tree = parse_html(body, content_type).tree
-    base = tree.css_first("base[href]")
-    base_url = normalise((base and base.attributes.get("href")) or "", base=url) or url
+    base = base_of(tree, url)
     for form in tree.css("form"):
         inputs = form.css("input[name],button[name]")[:MOST_CONTROLS]
         if set(names) <= {each.attributes.get("name") for each in inputs}:
             action = form.attributes.get("action")
             return LoginForm(
-                action=normalise(action, base=base_url) if action else url,
+                action=normalise(action, base=base) if action else url,
                 is_post=(form.attributes.get("method") or "").lower() == "post",
                 controls=tuple(_sent(inputs)),
             )

@@ -6,10 +6,12 @@ read as far as can be afforded.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from crawler.core.http import Url, normalise
 from crawler.core.page.charset import decoded
 
 FREE_TAGS = 1000  # with fewer, nothing costs more than a second and 100 MB, and to count would not pay
@@ -65,6 +67,20 @@ def text_of(node: LexborNode) -> str:
     if text is None:
         raise MemoryError
     return text
+
+
+def base_of(tree: LexborHTMLParser, url: Url) -> Url:
+    """What the relative links of a page are relative to. url: of the page."""
+    found = tree.css_first("base[href]")
+    return (normalise(found.attrs.get("href") or "", base=url) if found is not None else None) or url
+
+
+def above_of(node: LexborNode) -> Iterator[LexborNode]:
+    """The elements that an element stands in, from the innermost."""
+    above = node.parent
+    while above is not None:
+        yield above
+        above = above.parent
 
 
 def affordable(html: str) -> int:

@@ -14,10 +14,6 @@ MAX_DEPTH = 100  # Python's own parser ends at a thousand, or later
 _PARSER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str, strict=False)
 
 
-class _TooMuchError(Exception):
-    """The JSON is nested too deep, or its lines would be too long."""
-
-
 def read_json(source: str) -> Document:
     """Read JSON as one line for each value, "path: value", in the order of the names. Never raises.
 
@@ -25,28 +21,25 @@ def read_json(source: str) -> Document:
     begins with a dash, as in YAML. A source that is no JSON, or exceeds the bounds above, is read line by line.
     """
     try:
-        text = _text(source)
-    except (ValueError, RecursionError, _TooMuchError):
-        text = collapsed(source.splitlines())
-    return Document(text=text)
+        value = _PARSER.decode(source if len(source) <= MOST_CHARS else "")  # which is no JSON
+        text = collapsed(_bounded(_leaves(value, "", MAX_DEPTH)))
+    except (ValueError, RecursionError):
+        return Document(text=collapsed(source.splitlines()))
+    return Document(text=text.encode("utf-8", "replace").decode())  # an escape can name half a character
 
 
-def _text(source: str) -> str:
-    if len(source) > MOST_CHARS:
-        raise _TooMuchError
-    lines: list[str] = []
+def _bounded(lines: Iterator[str]) -> Iterator[str]:
     chars = 0
-    for line in _leaves(_PARSER.decode(source), "", MAX_DEPTH):
-        lines.append(line)
+    for line in lines:
         chars += len(line)
         if chars > MOST_LINE_CHARS:
-            raise _TooMuchError
-    return collapsed(lines).encode("utf-8", "replace").decode()  # an escape can name half a character
+            raise ValueError("too long")
+        yield line
 
 
 def _leaves(value: object, path: str, depth: int) -> Iterator[str]:
     if depth == 0:
-        raise _TooMuchError
+        raise ValueError("too deep")
     if isinstance(value, tuple) and value:
         for name, inner in sorted(value, key=itemgetter(0)):
             yield from _leaves(inner, f"{path}.{name}" if path else name, depth - 1)
@@ -56,11 +49,5 @@ def _leaves(value: object, path: str, depth: int) -> Iterator[str]:
             yield f"- {next(lines)}"
             yield from lines
     else:
-        shown = _shown(value)
+        shown = value if isinstance(value, str) else "{}" if value == () else json.dumps(value)
         yield f"{path}: {shown}" if path else shown
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return "{}" if value == () else json.dumps(value)

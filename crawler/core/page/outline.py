@@ -5,24 +5,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from hashlib import blake2b
+from functools import partial
 from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.http import Url, normalise
-from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, not_shown
-from crawler.core.page.content import META_SELECTOR, PageContent, base_of, extract
+from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, POINTING_IDS, TEXT_ID, UNSEEN_TAGS, OpenBlocks, not_shown
+from crawler.core.page.content import META_SELECTOR, PageContent, extract
 from crawler.core.page.document import ReadDocument, spaced
-from crawler.core.page.fingerprint import number_of
-from crawler.core.page.html import Markup, parse_html, text_of
+from crawler.core.page.fingerprint import digest, number_of
+from crawler.core.page.html import Markup, base_of, parse_html, text_of
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.pickled import PickledAsCall
-from crawler.core.page.selectors import WHOLE, View
+from crawler.core.page.selectors import WHOLE, View, matched
 
 MOST_BLOCKS = 20_000  # of one page; all text after them is one block
 MAX_BLOCK_CHARS = 100_000  # of one block's text; the rest is replaced by its digest
-DIGEST_BYTES = 16
+DIGEST_CHARS = 32
 LABEL_WORDS = 5  # such as "This page is available in:"
 WORDS_OF_LANGUAGE = 3  # such as "Brazilian Portuguese |"
 
@@ -120,22 +120,14 @@ def is_watched(blocks: BlockList) -> bool:
 
 def _cut(block: Block) -> Block:
     """A long block cut to MAX_BLOCK_CHARS; the digest of the rest stands at its end."""
-    kept = MAX_BLOCK_CHARS - 1 - 2 * DIGEST_BYTES
-    rest = blake2b(block.text[kept:].encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES)
-    return replace(block, text=f"{block.text[:kept]} {rest.hexdigest()}")
+    kept = MAX_BLOCK_CHARS - 1 - DIGEST_CHARS
+    rest = digest(block.text[kept:].encode("utf-8", "surrogatepass")).hex()
+    return replace(block, text=f"{block.text[:kept]} {rest}")
 
 
 def _html_blocks(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Block]:
-    ignored, watched = view.ignored_in(tree), view.watched_in(tree)
-    yield from _head(tree, ignored, watched)
-    yield from _body(tree, base_of(tree, url), ignored, watched)
-
-
-_CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
-
-
-def _head(tree: LexborHTMLParser, ignored: frozenset[int], watched: frozenset[int] | None) -> Iterator[Block]:
-    """The blocks of the head. If elements are watched, only those that are named themselves count here."""
+    """The blocks of the head, then those of the body. Where elements are watched, the head's own must be named."""
+    ignored, watched = matched(tree, view.ignore), matched(tree, view.watch) if view.watch else None
 
     def is_seen(node: LexborNode) -> bool:
         return node.mem_id not in ignored and (watched is None or node.mem_id in watched)
@@ -146,6 +138,10 @@ def _head(tree: LexborHTMLParser, ignored: frozenset[int], watched: frozenset[in
     for node in filter(is_seen, tree.css(META_SELECTOR)):
         name = (node.attrs.get("name") or node.attrs.get("property") or "").lower()
         yield Block(number_of(f"meta {name}"), _collapsed(node.attrs.get("content") or ""), BlockKind.META)
+    yield from _body(tree, base_of(tree, url), ignored, watched)
+
+
+_CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,47 +158,18 @@ class _OpenBlock:
         return self.shown and self.watched
 
 
-@dataclass(slots=True)
-class _OpenBlocks:
-    """The block that each element's own text belongs to, by the elements' numbers."""
-
-    known: dict[int, _OpenBlock]
-    watched: frozenset[int] | None
-
-    @property
-    def outside(self) -> _OpenBlock:
-        return _OUTSIDE if self.watched is None else _UNWATCHED
-
-    def of(self, node: LexborNode) -> _OpenBlock:
-        """The block of an element's own text; known from then on for all elements above it, however many, too."""
-        path: list[LexborNode] = []
-        above: LexborNode | None = node
-        block: _OpenBlock | None = None
-        while above is not None and above.tag != "-document" and block is None:
-            block = self.known.get(above.mem_id)
-            if block is None:
-                path.append(above)
-                above = above.parent
-        block = block or self.outside
-        for element in reversed(path):
-            block = self.known[element.mem_id] = self._within(element, block)
-        return block
-
-    def _within(self, node: LexborNode, outer: _OpenBlock) -> _OpenBlock:
-        tag = node.tag or ""
-        is_watched = outer.watched or (self.watched is not None and node.mem_id in self.watched)
-        if not outer.shown or tag in UNSEEN_TAGS:
-            return _HIDDEN
-        if tag in BLOCK_TAGS:
-            css_path = number_of(f"{outer.css_path} {_label(node, tag)}")
-            return _OpenBlock(css_path, number_of(f"{outer.tag_path} {tag}"), watched=is_watched)
-        return outer if is_watched == outer.watched else replace(outer, watched=True)
-
-
-def _label(node: LexborNode, tag: str) -> str:
-    """The tag and classes of an element, without ids, numbers and codes, which count rows or name builds."""
-    classes = node.attrs.get("class")
-    return f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
+def _enter(watched: frozenset[int] | None, node: LexborNode, outer: _OpenBlock) -> _OpenBlock:
+    tag = node.tag or ""
+    if not outer.shown or tag in UNSEEN_TAGS:
+        return _HIDDEN
+    is_watched = outer.watched or (watched is not None and node.mem_id in watched)
+    if tag in BLOCK_TAGS:
+        # Ids are left out, and so are the numbers and codes of classes, which count rows or name builds.
+        classes = node.attrs.get("class")
+        label = f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
+        css_path, tag_path = number_of(f"{outer.css_path} {label}"), number_of(f"{outer.tag_path} {tag}")
+        return _OpenBlock(css_path, tag_path, watched=is_watched)
+    return outer if is_watched == outer.watched else replace(outer, watched=True)
 
 
 def _body(
@@ -212,7 +179,9 @@ def _body(
     root = tree.root
     if root is None:
         return
-    blocks = _OpenBlocks(dict.fromkeys((*not_shown(tree), *ignored), _HIDDEN), watched)
+    outside = _OUTSIDE if watched is None else replace(_OUTSIDE, watched=False)
+    hidden = dict.fromkeys((*not_shown(tree), *ignored), _HIDDEN)
+    blocks = OpenBlocks(hidden, outside, partial(_enter, watched), watched or frozenset())
     current = _HIDDEN
     texts: list[str] = []
     pointers: list[_Pointer] = []
@@ -234,9 +203,11 @@ def _body(
             texts.append(text)
         elif kind == BREAK_ID:
             yield from _flushed(current, texts, pointers, translations)
-        elif kind in _POINTING and blocks.of(node).seen and not _is_empty(node):
+        elif kind in POINTING_IDS and blocks.of(node).seen and not _is_empty(node):
             block = blocks.of(node)
-            if watched is None and _is_translation(node):
+            attributes = node.attrs
+            is_alternate = "alternate" in (attributes.get("rel") or "").lower().split()
+            if watched is None and attributes.get("hreflang") and is_alternate:  # HTML standard, 4.6.7.1
                 translations.append(block)
             else:
                 pointers += ((block, found) for found in _pointer_blocks(node, block, base))
@@ -256,12 +227,6 @@ def _is_empty(node: LexborNode) -> bool:
     return not any(node.attrs.get(name) for name in ("aria-label", "title"))
 
 
-def _is_translation(node: LexborNode) -> bool:
-    """Whether a link leads to the same page in another language (HTML standard, 4.6.7.1: alternate with hreflang)."""
-    attributes = node.attrs
-    return bool(attributes.get("hreflang")) and "alternate" in (attributes.get("rel") or "").lower().split()
-
-
 def _flushed(
     block: _OpenBlock, texts: list[str], pointers: list[_Pointer], translations: list[_OpenBlock]
 ) -> Iterator[Block]:
@@ -273,18 +238,15 @@ def _flushed(
     text = _collapsed("".join(texts))
     links = sum(within is block for within in translations)
     others = sum(within is block for within, _ in pointers)
-    is_choice = links > 0 and others <= 1 and _is_short(text, links=links + others)
+    # No more than a label and the names of so many languages.
+    is_short = len(text.split()) <= LABEL_WORDS + WORDS_OF_LANGUAGE * (links + others)
+    is_choice = links > 0 and others <= 1 and is_short and not any(map(str.isdigit, text))
     if text and not is_choice:
         yield Block(block.css_path, text, tag_path=block.tag_path)
     yield from (pointer for within, pointer in pointers if not (is_choice and within is block))
     texts.clear()
     pointers.clear()
     translations[:] = [within for within in translations if within is not block]
-
-
-def _is_short(text: str, *, links: int) -> bool:
-    """Whether a text has room for no more than a label and the names of so many languages."""
-    return len(text.split()) <= LABEL_WORDS + WORDS_OF_LANGUAGE * links and not any(map(str.isdigit, text))
 
 
 def _pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:
@@ -306,14 +268,7 @@ def _collapsed(text: str) -> str:
     return spaced(text.replace("\0", ""))
 
 
-def _pointing() -> frozenset[int]:
-    tree = LexborHTMLParser("<a href=x></a><img>")
-    return frozenset(node.tag_id for node in tree.css("a,img"))
-
-
-_POINTING = _pointing()
 _LINE, _TITLE = number_of("line"), number_of("title")
 _WATCHED = number_of("watched")  # of the empty block that comes first where elements are watched
 _HIDDEN = _OpenBlock(0, shown=False)
 _OUTSIDE = _OpenBlock(number_of("outside"))
-_UNWATCHED = replace(_OUTSIDE, watched=False)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
 
 from crawler.core.http import Url, normalise_all
 from crawler.core.page.html import Markup
@@ -85,7 +85,9 @@ def script_signs_of(
         ScriptSign.LITTLE_TEXT: len(text) < MIN_TEXT_SHARE * len(source),
         ScriptSign.EMPTY_PLACE: _has_empty_place(markup),
         ScriptSign.PLACEHOLDER: _has_placeholder(markup, main),
-        ScriptSign.NOSCRIPT: _has_message(markup),
+        # Pictures and frames that count visitors are no message.
+        ScriptSign.NOSCRIPT: "<noscript" in source
+        and any(len(node.text().split()) >= MIN_MESSAGE_WORDS for node in tree.css("body noscript")),
         ScriptSign.DATA_LINKS: _has_links_in_data(tree, links, base),
     }
     return tuple(sign for sign, is_there in found.items() if is_there)
@@ -108,18 +110,11 @@ def _has_placeholder(markup: Markup, main: str) -> bool:
     return any(mark in markup.source for mark in _MARKS) and markup.tree.css_first(_MARKED) is not None
 
 
-def _has_message(markup: Markup) -> bool:
-    """Whether readers without scripts are told something. Pictures and frames that count visitors are no message."""
-    if "<noscript" not in markup.source:
-        return False
-    return any(len(node.text().split()) >= MIN_MESSAGE_WORDS for node in markup.tree.css("body noscript"))
-
-
 def _has_links_in_data(tree: LexborHTMLParser, links: Iterable[Url], base: Url) -> bool:
     paths: dict[str, None] = {}
     left = MAX_DATA_CHARS
     for node in tree.css("script:not([src])"):
-        data = _text_of(node)[:left]
+        data = (node.text() or "")[:left]
         left -= len(data)
         for path in _PATH.findall(data):
             plain = path.replace("\\/", "/")
@@ -131,7 +126,3 @@ def _has_links_in_data(tree: LexborHTMLParser, links: Iterable[Url], base: Url) 
         return False
     known = {url.rstrip("/") for url in links}
     return sum(url.rstrip("/") not in known for url in normalise_all(paths, base=base)) >= MIN_DATA_LINKS
-
-
-def _text_of(node: LexborNode) -> str:
-    return node.text() or ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
@@ -34,7 +35,12 @@ class View:
                 raise ValueError(f"{text[:20]}... is longer than {MOST_CHARS} characters")
         for selector in (*self.ignore, *self.watch):
             _refuse(selector)
-        object.__setattr__(self, "_text", tuple(map(_expression, self.ignore_text)))
+        object.__setattr__(self, "_text", tuple(map(Expression, self.ignore_text)))
+        for expression in self._text:
+            if expression.fits_nothing:
+                raise ValueError(
+                    f"{expression.text!r} finds nothing at all, too: it must ask for at least one character"
+                )
 
     def __bool__(self) -> bool:
         return bool(self.ignore or self.watch or self.ignore_text)
@@ -70,16 +76,9 @@ class View:
         alone = {selector: View(ignore=(selector,)) for selector in self.ignore}
         return alone | ({f"only {' and '.join(self.watch)}": View(watch=self.watch)} if self.watch else {})
 
-    def ignored_in(self, tree: LexborHTMLParser) -> frozenset[int]:
-        """The numbers of the elements that are left out."""
-        return _matched(tree, self.ignore)
 
-    def watched_in(self, tree: LexborHTMLParser) -> frozenset[int] | None:
-        """The numbers of the elements that alone are compared, with their content; None for the whole page."""
-        return _matched(tree, self.watch) if self.watch else None
-
-
-def _matched(tree: LexborHTMLParser, selectors: tuple[str, ...]) -> frozenset[int]:
+def matched(tree: LexborHTMLParser, selectors: tuple[str, ...]) -> frozenset[int]:
+    """The numbers of the elements that any of the selectors finds."""
     selected = {node.mem_id for selector in selectors if not selector.startswith(XPATH) for node in tree.css(selector)}
     paths = [selector.removeprefix(XPATH) for selector in selectors if selector.startswith(XPATH)]
     if not paths:
@@ -102,13 +101,6 @@ def _refuse(selector: str) -> None:
         raise ValueError(f"{selector!r} is no CSS selector{hint}") from error
 
 
-def _expression(text: str) -> Expression:
-    found = Expression(text)
-    if found.fits_nothing:
-        raise ValueError(f"{text!r} finds nothing at all, too: it must ask for at least one character")
-    return found
-
-
 WHOLE = View()
 
 
@@ -117,12 +109,5 @@ def together(views: Iterable[View]) -> View:
     found = [view for view in views if view]
     if len(found) <= 1:
         return found[0] if found else WHOLE
-    return View(
-        ignore=_each(view.ignore for view in found),
-        watch=_each(view.watch for view in found),
-        ignore_text=_each(view.ignore_text for view in found),
-    )
-
-
-def _each(texts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for each in texts for text in each))
+    texts = zip(*((view.ignore, view.watch, view.ignore_text) for view in found), strict=True)
+    return View(*(tuple(dict.fromkeys(chain.from_iterable(each))) for each in texts))

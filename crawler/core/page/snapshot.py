@@ -82,12 +82,14 @@ def parse(
         markup=markup,
         reader=reader,
     )
+    # How many words each line has, where one space stands between two.
+    shape = " ".join([str(line.count(" ") + 1 if line else 0) for line in content.text.split("\n")])
     version = Version(
         number=0,
         body_digest=digest(body),
         text_digest=digest("\n".join((content.title, content.text, content.images_and_meta, *content.links)).encode()),
         main_digest=digest(f"{content.title}\n{content.main}".encode()),
-        shape_digest=digest(_shape(content.text).encode()),
+        shape_digest=digest(shape.encode()),
         fingerprint=fingerprint_of(content.main),
     )
     blocks: BlockList = ()
@@ -95,8 +97,3 @@ def parse(
         blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup, reader=reader)
     short = replace(content, text="", images_and_meta="")  # only their digests are kept
     return Parsed(short, version, blocks)
-
-
-def _shape(text: str) -> str:
-    """How many words each line has, where one space stands between two."""
-    return " ".join([str(line.count(" ") + 1 if line else 0) for line in text.split("\n")])

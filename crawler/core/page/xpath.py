@@ -70,20 +70,17 @@ def _copied(tree: LexborHTMLParser) -> dict[etree._Element, int]:
         above = made.get(node.parent.mem_id) if node.parent is not None else None
         if node.tag_id == TEXT_ID:
             if above is not None:
-                _add_text(above, _NOT_XML.sub("", node.text_content or ""))
+                text = _NOT_XML.sub("", node.text_content or "")
+                if len(above):
+                    above[-1].tail = (above[-1].tail or "") + text
+                else:
+                    above.text = (above.text or "") + text
         elif node.is_element_node and (above is not None or not made):
             name = node.tag if _NAME.fullmatch(node.tag or "") else _ANY
             made[node.mem_id] = element = etree.Element(name, _attributes(node))
             if above is not None:
                 above.append(element)
     return {element: number for number, element in made.items()}
-
-
-def _add_text(above: etree._Element, text: str) -> None:
-    if len(above):
-        above[-1].tail = (above[-1].tail or "") + text
-    else:
-        above.text = (above.text or "") + text
 
 
 def _attributes(node: LexborNode) -> dict[str, str]:

@@ -4,29 +4,3 @@
 pages of its template have brought so far; `pages_to_render` names pages that are stored without their scripts and
 should be rendered; `gain_of` says what one render brought beside the script-free read. Uses page and freshness.
 """
-
-from crawler.core.rendering.choice import (
-    RenderMode,
-    choice_of,
-)
-from crawler.core.rendering.memory import (
-    NO_RENDERS,
-    RenderMemory,
-    TemplateRenders,
-    memory_after,
-    memory_after_failure,
-    pages_to_render,
-)
-from crawler.core.rendering.outcome import (
-    NO_RENDERING,
-    NotRendered,
-    RenderChoice,
-    Rendered,
-    RenderEvidence,
-    RenderFailure,
-    RenderGain,
-    Rendering,
-    RenderOutcome,
-    evidence_of,
-    gain_of,
-)

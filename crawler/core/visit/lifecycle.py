@@ -7,7 +7,7 @@ from crawler.core.change import Change, Rung, Verdict
 from crawler.core.freshness import Wanted, phase_of
 from crawler.core.http import Answer, Fetched, NotModified, Reason, Unreached, retry_after
 from crawler.core.page import PageContent
-from crawler.core.rendering import RenderFailure
+from crawler.core.rendering.outcome import RenderFailure
 from crawler.core.visit.links import led_to, link_of
 from crawler.core.visit.visit import (
     FIRST_RETRY,

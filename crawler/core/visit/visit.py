@@ -9,7 +9,8 @@ from crawler.core.freshness import NO_AMOUNTS, USUAL_TERMS, Amounts, Belief, Ter
 from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason, RobotsRules, Scope, Url, Validators
 from crawler.core.novelty import Sample
 from crawler.core.page import BlockList, HtmlEnd, ListKind, Parsed, Snapshot, Version
-from crawler.core.rendering import NO_RENDERING, NO_RENDERS, Rendering, RenderMemory
+from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
+from crawler.core.rendering.outcome import NO_RENDERING, Rendering
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
 HINT_LEAN, HINT_PRIOR = 5.0, 0.2  # hints' worth of what is expected of a list that was never tested (SCHEDULING, 3)

@@ -8,7 +8,9 @@ from crawler.core.freshness import Wanted, template_of
 from crawler.core.http import Fetched, PageKey, Url
 from crawler.core.page import Parsed, kind_of
 from crawler.core.page_rules import PageRules
-from crawler.core.rendering import (
+from crawler.core.rendering.choice import choice_of
+from crawler.core.rendering.memory import RenderMemory, memory_after, memory_after_failure, pages_to_render
+from crawler.core.rendering.outcome import (
     NO_RENDERING,
     NotRendered,
     RenderChoice,
@@ -17,13 +19,8 @@ from crawler.core.rendering import (
     RenderFailure,
     RenderGain,
     Rendering,
-    RenderMemory,
-    choice_of,
     evidence_of,
     gain_of,
-    memory_after,
-    memory_after_failure,
-    pages_to_render,
 )
 from crawler.core.visit import Known, Target, needs_parsing, wants_blocks
 from crawler.engine.parsing import DomainParser

@@ -21,7 +21,7 @@ import zstandard
 from crawler.core.change import NO_MASK, NoiseMask
 from crawler.core.noise import MOST_CHARS, trimmed
 from crawler.core.novelty import NoveltyEvidence, NoveltyMemory, SeenHashes
-from crawler.core.rendering import NO_RENDERS, RenderMemory
+from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory
 from crawler.store.database import Connection, Database
 

@@ -13,7 +13,7 @@ from crawler.core.change import NoiseMask, SiteEdit
 from crawler.core.domain import Hold, Lease
 from crawler.core.freshness import ChangeSignal, Wanted
 from crawler.core.http import PageKey, Url
-from crawler.core.rendering import RenderMemory
+from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import HeadOutcome, State, Visit
 from crawler.errors import LeaseLost

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.core.alert import Condition, ConditionKind, becomes_true, decimal_mark, number_in
+from crawler.core.alert.condition import Condition, ConditionKind, becomes_true, decimal_mark, number_in
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What of a page is measured."""
 
-from crawler.core.alert import masked_text
+from crawler.core.alert.condition import masked_text
 from crawler.core.change import NO_MASK, NoiseMask
 from crawler.core.http import PageKey
 from crawler.core.noise import learn_from_repeat

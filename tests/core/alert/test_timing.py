@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.alert import (
+from crawler.core.alert.timing import (
     AT_ONCE,
     MOST_TRIES,
     TOO_OLD,

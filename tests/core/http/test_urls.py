@@ -313,10 +313,11 @@ def test_a_port_that_is_written_out_keeps_its_scheme() -> None:
     assert six.home(Url("https://[::1]/a")) == "http://[::1]/a"
 
 
-def test_a_url_above_the_domains_own_limit_is_too_long() -> None:
-    scope = Scope(authority=Authority("example.com"), max_url_bytes=30)
-    assert scope.refusal(Url("https://example.com/aaaaaaaaa")) is None
-    assert scope.refusal(Url("https://example.com/aaaaaaaaaaaaa")) is Refusal.TOO_LONG
+def test_a_url_that_is_too_long_under_the_domains_own_name_is_refused() -> None:
+    scope = Scope(authority=Authority("www.example.com"), aliases=frozenset({Authority("example.com")}))
+    path = "a" * (MAX_URL_BYTES - len("https://example.com/") - 4)
+    assert scope.refusal(Url(f"https://example.com/{path}")) is None
+    assert scope.refusal(Url(f"https://example.com/{path}a")) is Refusal.TOO_LONG
 
 
 @pytest.mark.parametrize(

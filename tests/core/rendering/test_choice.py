@@ -4,26 +4,21 @@ import pytest
 
 from crawler.core.http import PageKey, Url, key_of
 from crawler.core.page import Parsed, has_scripts, parse
-from crawler.core.rendering import (
-    NO_RENDERS,
-    RenderChoice,
-    RenderEvidence,
-    RenderMemory,
-    choice_of,
-    evidence_of,
-    gain_of,
-    memory_after,
-    memory_after_failure,
-    pages_to_render,
-)
+from crawler.core.rendering.choice import choice_of
 from crawler.core.rendering.memory import (
     FREE_PROBES,
     MAX_ADDITIONS,
     MAX_RAW,
     MAX_TEMPLATES,
+    NO_RENDERS,
     OTHERS,
     PROBE_AGAIN_AFTER,
+    RenderMemory,
+    memory_after,
+    memory_after_failure,
+    pages_to_render,
 )
+from crawler.core.rendering.outcome import RenderChoice, RenderEvidence, evidence_of, gain_of
 
 SHELL = b"<title>App</title><div id=root></div><script src=/app.js></script>"
 MENU = "<a href=/help>help</a><p>We use cookies to make this site better for you and for all of us."

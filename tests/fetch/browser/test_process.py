@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from crawler.core.http import Url
-from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
+from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
 from crawler.fetch.browser.launch import KEPT_VARIABLES
 from tests.patience import PATIENCE_S

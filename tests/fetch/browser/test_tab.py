@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crawler.core.http import Url
-from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
+from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
 from crawler.fetch.browser.process import tree_of
 from tests.patience import until

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import zstandard
 
 from crawler.core.http import PageKey
-from crawler.core.rendering import RenderMemory, TemplateRenders
+from crawler.core.rendering.memory import RenderMemory, TemplateRenders
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.core.soft_errors.recognise import ENOUGH_PAGES, MOST_SHARED_TEXTS
 from crawler.store.learned.memories import RENDERS, SOFT_ERRORS

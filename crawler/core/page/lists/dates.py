@@ -11,47 +11,21 @@ _SECOND, _MINUTE, _DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(d
 _MONTH, _YEAR = timedelta(days=31), timedelta(days=366)
 _LONGEST_ZONE = timedelta(hours=14)
 
-# Hours that a zone's name is ahead of UTC; two where it has two meanings, or stands for summer and winter.
+# Hours that a zone's name is ahead of UTC; two where it has two meanings, or stands for summer and winter: CST is
+# America's or China's, AST Atlantic or Arabia, BST British or Bangladesh, IST Irish, Israel's or India's.
 # Sources: RFC 5322, 4.3 (North America), and the abbreviations of the IANA time zone database.
-_ZONES: dict[str, tuple[float, float]] = {
-    name: (hours[0], hours[-1])
-    for hours, names in (
-        ((0,), "Z UT UTC GMT WET"),
-        ((-11,), "SST"),
-        ((-10,), "HST"),
-        ((-9,), "AKST"),
-        ((-8,), "AKDT PST"),
-        ((-7,), "PDT MST"),
-        ((-6,), "MDT"),
-        ((-5,), "CDT EST COT PET"),
-        ((-4,), "EDT CLT VET"),
-        ((-3,), "ADT BRT ART CLST"),
-        ((-3.5,), "NST"),
-        ((-2.5,), "NDT"),
-        ((1,), "CET MEZ WEST WAT"),
-        ((2,), "CEST MESZ EET CAT SAST"),
-        ((3,), "EEST MSK EAT TRT"),
-        ((5,), "PKT UZT"),
-        ((7,), "ICT WIB"),
-        ((8,), "AWST HKT PHT SGT WITA"),
-        ((9,), "JST KST WIT"),
-        ((9.5,), "ACST"),
-        ((10,), "AEST"),
-        ((10.5,), "ACDT"),
-        ((11,), "AEDT"),
-        ((12,), "NZST"),
-        ((13,), "NZDT"),
-        ((-9, -8), "AKT"),
-        ((-8, -7), "PT"),
-        ((-7, -6), "MT"),
-        ((-6, -5), "CT"),
-        ((-5, -4), "ET"),
-        ((-6, 8), "CST"),  # America's or China's
-        ((-4, 3), "AST"),  # Atlantic or Arabia
-        ((1, 6), "BST"),  # British or Bangladesh
-        ((1, 5.5), "IST"),  # Irish, Israel's or India's
+_ZONES = {
+    name: (float(least), float(most or least))
+    for name, least, most in re.findall(
+        r"(\w+)=([-\d.]+)(?:/([-\d.]+))?",
+        """
+        Z=0 UT=0 UTC=0 GMT=0 WET=0 SST=-11 HST=-10 AKST=-9 AKDT=-8 PST=-8 PDT=-7 MST=-7 MDT=-6 CDT=-5 EST=-5 COT=-5
+        PET=-5 EDT=-4 CLT=-4 VET=-4 ADT=-3 BRT=-3 ART=-3 CLST=-3 NST=-3.5 NDT=-2.5 CET=1 MEZ=1 WEST=1 WAT=1 CEST=2
+        MESZ=2 EET=2 CAT=2 SAST=2 EEST=3 MSK=3 EAT=3 TRT=3 PKT=5 UZT=5 ICT=7 WIB=7 AWST=8 HKT=8 PHT=8 SGT=8 WITA=8
+        JST=9 KST=9 WIT=9 ACST=9.5 AEST=10 ACDT=10.5 AEDT=11 NZST=12 NZDT=13
+        AKT=-9/-8 PT=-8/-7 MT=-7/-6 CT=-6/-5 ET=-5/-4 CST=-6/8 AST=-4/3 BST=1/6 IST=1/5.5
+        """,
     )
-    for name in names.split()
 }
 _ANYWHERE = (-12.0, 14.0)  # what a zone may be whose name nobody knows
 
@@ -129,7 +103,8 @@ def _date_from(parts: dict[str, str | None]) -> ListDate | None:
             return None  # on either side of an ocean it is another day
     at = datetime(int(parts["year"] or 0), int(month or 1), int(day or 1), tzinfo=UTC)
     if parts["hour"] is None:
-        if _is_name(parts["zone"]):
+        name = (parts["zone"] or "").strip("+-\u22120123456789: ").upper()
+        if name not in {"", "Z", "UT", "UTC", "GMT"}:
             return None  # a word, which need not be a zone
         return _in_zone(at, _DAY if day else _MONTH if month else _YEAR, parts)
     return _at_time(at, parts)
@@ -169,10 +144,6 @@ def _offsets(zone: str, *, has_place: bool) -> tuple[timedelta, timedelta]:
     known = _ANYWHERE if name or has_place else (0.0, 0.0)
     least, most = _ZONES.get(name.upper(), known)
     return timedelta(hours=least), timedelta(hours=most)
-
-
-def _is_name(zone: str | None) -> bool:
-    return bool(zone) and (zone or "").strip("+-\u22120123456789: ").upper() not in {"", "Z", "UT", "UTC", "GMT"}
 
 
 def _words(text: str) -> ListDate | None:

@@ -3,7 +3,7 @@
 Where a feed leads is what `url_list` reads of it.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html.entities import html5
 from xml.parsers import expat
 
@@ -32,34 +32,30 @@ def read_xml(source: str, *, url: Url) -> Document:
     """
     content = source.lstrip("\ufeff \t\r\n").encode("utf-8", "replace")
     parser = expat.ParserCreate("utf-8")  # whatever it declares: it has been decoded
-    reader = _Reader(parser)
-    _connect(parser, reader)
-    try:
-        parser.Parse(content, True)  # noqa: FBT003  its only form
-    except _RefusedError:
-        return Document(text=collapsed(source.splitlines()))
-    except expat.ExpatError:
-        reader.lines += content[reader.at_byte :].decode("utf-8", "replace").splitlines()
-    document = reader.document()
-    if not reader.is_feed:
-        return document
-    return replace(document, links=tuple(entry.url for entry in read_list_text(iter((source,)), url=url).entries))
-
-
-def _connect(parser: expat.XMLParserType, reader: "_Reader") -> None:
     parser.buffer_text = True
     parser.UseForeignDTD(True)  # noqa: FBT003  so that &nbsp; of a feed without a DTD is skipped, not an error
+    reader = _Reader(parser)
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.pieces.append
     parser.SkippedEntityHandler = reader.skip
     parser.EntityDeclHandler = reader.refuse
+    try:
+        parser.Parse(content, True)  # noqa: FBT003  its only form
+    except _RefusedError:
+        return Document(text=collapsed(source.splitlines()))
+    except expat.ExpatError:
+        reader.add(content[reader.at_byte :].decode("utf-8", "replace").splitlines())
+    entries = read_list_text(iter((source,)), url=url).entries if reader.is_feed else ()
+    main = collapsed(reader.main) if len(reader.main) < len(reader.lines) else None
+    return Document(reader.title, collapsed(reader.lines), main, tuple(entry.url for entry in entries))
 
 
 @dataclass(slots=True)
 class _Reader:
-    """The state of the reader. names: of the open elements, from the root on.  at_byte: where the last tag was; all
-    before it is in the lines.
+    """The state of the reader. names: of the open elements, from the root on.  main: the lines but those of the file.
+
+    at_byte: where the last tag was; all before it is in the lines.
     """
 
     parser: expat.XMLParserType
@@ -67,7 +63,7 @@ class _Reader:
     title: str = ""
     is_feed: bool = False
     lines: list[str] = field(default_factory=list)
-    of_the_file: list[int] = field(default_factory=list)  # the numbers of such lines
+    main: list[str] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
@@ -77,7 +73,7 @@ class _Reader:
         self.flush()
         self.names.append(name.rpartition(":")[2])
         self.is_feed = self.is_feed or self.names[0] in _FEEDS
-        self.lines += [f"{key}: {value}" for key, value in sorted(attributes.items()) if not key.startswith("xmlns")]
+        self.add([f"{key}: {value}" for key, value in sorted(attributes.items()) if not key.startswith("xmlns")])
 
     def end(self, _name: str) -> None:
         text = self.flush()
@@ -98,15 +94,10 @@ class _Reader:
         text = " ".join("".join(self.pieces).split())
         self.pieces.clear()
         if text:
-            if len(self.names) > 1 and self.names[-1] in _OF_THE_FILE and self.names[-2] in _WHOLE and self.is_feed:
-                self.of_the_file.append(len(self.lines))
-            self.lines.append(text)
+            is_of_file = len(self.names) > 1 and self.names[-1] in _OF_THE_FILE and self.names[-2] in _WHOLE
+            self.add([text], is_main=not (is_of_file and self.is_feed))
         return text
 
-    def document(self) -> Document:
-        text = collapsed(self.lines)
-        if not self.of_the_file:
-            return Document(self.title, text)
-        hidden = set(self.of_the_file)
-        main = collapsed(line for number, line in enumerate(self.lines) if number not in hidden)
-        return Document(self.title, text, main)
+    def add(self, lines: list[str], *, is_main: bool = True) -> None:
+        self.lines += lines
+        self.main += lines if is_main else ()

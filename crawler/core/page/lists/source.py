@@ -52,17 +52,14 @@ def text_of(body: bytes, *, content_type: str, most_bytes: int) -> Iterator[str]
 
     Always: no more of it is in memory than the body itself and a few pieces.
     """
-    start, pieces = _peeked(_bounded(_unpacked(_pieces_of(body), 0), most_bytes), b"", most=_CHARSET_BYTES)
+    view = memoryview(body)
+    packed = (bytes(view[at : at + CHUNK_BYTES]) for at in range(0, len(body), CHUNK_BYTES))
+    start, pieces = _peeked(_bounded(_unpacked(packed, 0), most_bytes), b"", most=_CHARSET_BYTES)
     charset, _ = decoded(start[:_CHARSET_BYTES], content_type, "xml")
     decoder = codecs.getincrementaldecoder(charset)("replace")
     for piece in chain((start,), pieces):
         yield decoder.decode(piece)
     yield decoder.decode(b"", True)  # noqa: FBT003  its only form
-
-
-def _pieces_of(body: bytes) -> Iterator[bytes]:
-    view = memoryview(body)
-    return (bytes(view[at : at + CHUNK_BYTES]) for at in range(0, len(body), CHUNK_BYTES))
 
 
 def _bounded(pieces: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
@@ -76,10 +73,8 @@ def _bounded(pieces: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
 
 def _unpacked(pieces: Iterator[bytes], layers: int) -> Iterator[bytes]:
     """The pieces without their gzip, whatever they are called and however often they were packed."""
-    start = b""
-    while len(start) < len(_GZIP_MAGIC) and (piece := next(pieces, b"")):
-        start += piece
-    whole = chain((start,), pieces)
+    start, rest = _peeked(pieces, b"", most=len(_GZIP_MAGIC))
+    whole = chain((start,), rest)
     if not start.startswith(_GZIP_MAGIC):
         yield from whole
     elif layers == MAX_LAYERS:

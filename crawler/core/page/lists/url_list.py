@@ -93,19 +93,14 @@ def read_list_text(pieces: Iterator[str], *, url: Url) -> UrlList:
     try:
         root, text = begun(pieces)
         kind = _KINDS.get(root, ListKind.FEED)
-        for raw in _raw_entries(root, text, base=url):
+        lines = (RawEntry(url, texts={"loc": line}) for line in _lines(text) if line)
+        for raw in entries_of(as_xml(text), base=url) if root else lines:
             reading.add(raw)
     except ListStopped as stopped:
         finding = stopped.finding
         if stopped.is_refused:
             return UrlList(None, finding=finding)
     return UrlList(kind, tuple(reading.found.values()), finding, reading.unusable, reading.digest())
-
-
-def _raw_entries(root: str, pieces: Iterator[str], *, base: Url) -> Iterator[RawEntry]:
-    if root:
-        return entries_of(as_xml(pieces), base=base)
-    return (RawEntry(base, {"loc": line}) for line in _lines(pieces) if line)
 
 
 def _lines(pieces: Iterator[str]) -> Iterator[str]:

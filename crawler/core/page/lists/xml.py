@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from html.entities import html5
 
@@ -28,7 +28,7 @@ _NAMED = re.compile(rf"{AMPERSAND}([A-Za-z][A-Za-z0-9]{{1,31}};)")
 _HTTP = ("http://", "https://")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RawEntry:
     """An entry as it is written.
 
@@ -37,9 +37,9 @@ class RawEntry:
     """
 
     base: Url
-    texts: Mapping[str, str]
-    alternates: tuple[str, ...] = ()
     is_list: bool = False
+    texts: dict[str, str] = field(default_factory=dict)
+    alternates: list[str] = field(default_factory=list)
 
     @property
     def address(self) -> str:
@@ -71,31 +71,18 @@ def entries_of(pieces: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
         remove_pis=True,
     )
     try:
-        for piece in pieces:
-            if piece:
-                parser.feed(piece)
-                yield from target.taken()
-                if target.is_over:
-                    return
+        for piece in filter(None, pieces):
+            parser.feed(piece)
+            yield from target.taken()
+            if target.is_over:
+                return
         parser.close()
-    except etree.XMLSyntaxError as error:
+    except (etree.XMLSyntaxError, ListStopped) as error:
         yield from target.taken()
-        raise ListStopped("torn") from error
-    except ListStopped:
-        yield from target.taken()
-        raise
+        raise error if isinstance(error, ListStopped) else ListStopped("torn") from error
     yield from target.taken()
     if not target.is_over:
         raise ListStopped("torn")
-
-
-@dataclass(slots=True)
-class _Draft:
-    """An entry that is being read."""
-
-    raw: RawEntry
-    texts: dict[str, str] = field(default_factory=dict)
-    alternates: list[str] = field(default_factory=list)
 
 
 class _Target:
@@ -106,7 +93,7 @@ class _Target:
         self._names: list[str] = []
         self._bases = [base]
         self._elements = 0
-        self._draft: _Draft | None = None
+        self._draft: RawEntry | None = None  # that is being read
         self._done: list[RawEntry] = []
         self._text: list[str] | None = None  # of the element that began last, if it is one that is read
         self._chars = 0
@@ -132,7 +119,7 @@ class _Target:
         self._text = None
         if name in _ENTRIES:
             self._finish()
-            self._draft = _Draft(RawEntry(self._bases[-1], {}, is_list=name == "sitemap"))
+            self._draft = RawEntry(self._bases[-1], is_list=name == "sitemap")
             about = _attribute(attributes, "about")
             if about.startswith(_HTTP):
                 self._draft.texts["about"] = about
@@ -173,14 +160,14 @@ class _Target:
         """A link of Atom, or of a sitemap to the same page in another language or form."""
         if self._draft is None:
             if parent in _WHOLE and not _FURTHER.isdisjoint(relations):
-                self._done.append(RawEntry(self._bases[-1], {"link": href}, is_list=True))
+                self._done.append(RawEntry(self._bases[-1], is_list=True, texts={"link": href}))
             return
         if relations and "alternate" not in relations:
             return
         if parent == "entry" or (parent == "item" and "link" not in self._draft.texts):
             if "link" not in self._draft.texts:
                 self._draft.texts["link"] = href
-                self._draft.raw = replace(self._draft.raw, base=self._bases[-1])
+                self._draft.base = self._bases[-1]
             elif len(self._draft.alternates) < MAX_ALTERNATES:
                 self._draft.alternates.append(href)
         elif parent == "url" and len(self._draft.alternates) < MAX_ALTERNATES:
@@ -189,8 +176,7 @@ class _Target:
     def _finish(self) -> None:
         """Give the entry that is being read, if any; one that was never closed ends where the next one begins."""
         if self._draft is not None:
-            raw, texts = self._draft.raw, self._draft.texts
-            self._done.append(replace(raw, texts=texts, alternates=tuple(self._draft.alternates)))
+            self._done.append(self._draft)
             self._draft = None
 
 
@@ -201,10 +187,7 @@ def _local(tag: str) -> str:
 
 
 def _attribute(attributes: Mapping[str, str], name: str) -> str:
-    if not attributes:
-        return ""
-    found = next((value for key, value in attributes.items() if _local(key) == name), "")
-    return _plain(found)
+    return _plain(next((value for key, value in attributes.items() if _local(key) == name), ""))
 
 
 def _plain(text: str) -> str:
