@@ -8,36 +8,21 @@ from datetime import datetime
 from functools import partial
 
 from crawler.clock import Clock
-from crawler.core.change import Change, SiteEdit, take_site_edits
+from crawler.core.change.change import Change
+from crawler.core.change.observation import take_site_edits
+from crawler.core.change.site_edits import SiteEdit
 from crawler.core.freshness import Wanted
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, PageKey, Unreached, Url, Validators
 from crawler.core.page import Fingerprint, ListKind, Parsed, distance_bits, is_list_body
-from crawler.core.soft_errors import SoftError, is_probe_due, probe_answered, probe_sent
-from crawler.core.validators import head_outcome_of, head_shows_same, spared_visit, validators_to_verify
-from crawler.core.visit import (
-    OVERLOADED,
-    Baseline,
-    Comparison,
-    Known,
-    Target,
-    Visit,
-    as_kept,
-    compare,
-    decide,
-    list_refusal_of,
-    list_visit,
-    may_be_soft_404,
-    memory_after,
-    needs_baseline,
-    no_list_visit,
-    refusal_of,
-    refused_visit,
-    unfinished_visit,
-    unreadable_visit,
-    unrendered_visit,
-    wants_second_fetch,
-    with_news,
-)
+from crawler.core.soft_errors.recognise import SoftError, is_probe_due, probe_answered, probe_sent
+from crawler.core.validators.head import head_outcome_of, head_shows_same, spared_visit
+from crawler.core.validators.trust import validators_to_verify
+from crawler.core.visit.compare import Comparison, compare, wants_second_fetch
+from crawler.core.visit.decide import as_kept, decide, needs_baseline
+from crawler.core.visit.lifecycle import refused_visit, unfinished_visit, unreadable_visit, unrendered_visit
+from crawler.core.visit.lists import list_refusal_of, list_visit, no_list_visit, with_news
+from crawler.core.visit.soft_errors import may_be_soft_404, memory_after
+from crawler.core.visit.visit import OVERLOADED, Baseline, Known, Target, Visit, refusal_of
 from crawler.engine.extra_fetches import baseline_of, fetch_again, probe_not_found
 from crawler.engine.lists import LIST_BOUNDS, ListReader
 from crawler.engine.parsing import DomainParser

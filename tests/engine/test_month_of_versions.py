@@ -3,11 +3,11 @@
 from collections import defaultdict
 from datetime import datetime, timedelta
 
-from crawler.core.change import PageDiff
+from crawler.core.change.word_diff import PageDiff
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.engine import DomainParser, ParserPool, diff_versions
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -1,6 +1,7 @@
 """What a page says without what its domain's noise mask hides."""
 
-from crawler.core.change import ExplainedBlock, NoiseMask, explain_blocks
+from crawler.core.change.explain import ExplainedBlock, explain_blocks
+from crawler.core.change.mask import NoiseMask
 from crawler.core.page import WHOLE, BlockKind, BlockList
 
 SAYS = frozenset({BlockKind.TEXT, BlockKind.TITLE})  # nobody reads addresses and descriptions

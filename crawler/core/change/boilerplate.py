@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from crawler.core.http import PageKey
-from crawler.core.noise import Words
+from crawler.core.noise.words import Words
 from crawler.core.page import Block, number_of
 
 MOST_COUNTED = 2048  # blocks of one domain that are counted, and as many paths

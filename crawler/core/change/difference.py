@@ -8,16 +8,12 @@ from datetime import datetime
 from crawler.core.change.boilerplate import form_of
 from crawler.core.change.mask import NoiseMask
 from crawler.core.change.template_edits import Sides, edit_key, may_be_template_edit
-from crawler.core.noise import (
-    Volatile,
-    clock_in,
-    counterparts,
-    counts_time,
-    gaps,
-    is_stamp,
-    tells_the_day,
-    words_of,
-)
+from crawler.core.noise.alignment import counterparts, gaps
+from crawler.core.noise.clocks import clock_in, tells_the_day
+from crawler.core.noise.noise import Volatile
+from crawler.core.noise.relative_time import counts_time
+from crawler.core.noise.stamps import is_stamp
+from crawler.core.noise.words import words_of
 from crawler.core.page import Block, BlockKind, BlockList
 
 MOST_GUESSED = 8  # blocks of one path in a gap of which some came or went; up to so many, order tells which is which

@@ -6,7 +6,7 @@ from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate
 from crawler.core.change.site_edits import NO_EDITS, Edits
 from crawler.core.change.template_edits import TemplateEdits
 from crawler.core.change.variants import Variants
-from crawler.core.noise import NOTHING_VOLATILE, Volatile
+from crawler.core.noise.noise import NOTHING_VOLATILE, Volatile
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,15 +28,11 @@ from crawler.core.change.site_edits import (
 )
 from crawler.core.change.template_edits import MOST_CHANGES, edit_key, language_of, learn_template_edits, name_of
 from crawler.core.http import PageKey, Url
-from crawler.core.noise import (
-    Volatile,
-    count_changes,
-    learn_aliases,
-    learn_elapsed,
-    learn_from_repeat,
-    learn_stamps,
-    trimmed,
-)
+from crawler.core.noise.noise import Volatile, trimmed
+from crawler.core.noise.path_aliases import learn_aliases
+from crawler.core.noise.relative_time import learn_elapsed
+from crawler.core.noise.repeat_fetch import count_changes, learn_from_repeat
+from crawler.core.noise.stamps import learn_stamps
 from crawler.core.page import Block, BlockList, is_watched
 
 MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal

@@ -15,7 +15,8 @@ from itertools import islice
 from crawler.core.change.boilerplate import Boilerplate, form_of
 from crawler.core.change.variants import numbers_of
 from crawler.core.http import PageKey, Url, key_of, path_and_query
-from crawler.core.noise import Volatile, newest
+from crawler.core.noise.bounds import newest
+from crawler.core.noise.noise import Volatile
 from crawler.core.page import Block, BlockKind, BlockList, number_of
 
 ENOUGH_ALIKE = 2  # distinct pages with one edit: its place is evidence already

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from crawler.core.noise import counterparts, gaps, words_of
+from crawler.core.noise.alignment import counterparts, gaps
+from crawler.core.noise.words import words_of
 from crawler.core.page import Block, BlockKind, BlockList
 
 LEAST_ALIKE = 0.4  # Dice coefficient of two blocks' words, from which on one is taken for an edit of the other

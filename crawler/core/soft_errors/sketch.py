@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from zlib import crc32
 
-from crawler.core.change import NoiseMask, form_of
+from crawler.core.change.boilerplate import form_of
+from crawler.core.change.mask import NoiseMask
 from crawler.core.http import PageKey, Url
-from crawler.core.noise import words_of
+from crawler.core.noise.words import words_of
 from crawler.core.page import Block, BlockKind, BlockList
 
 MOST_WORDS = 256  # hashes kept of one text, the smallest ones (Broder, 1997)

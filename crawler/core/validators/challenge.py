@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from crawler.core.validators.trust import NO_LIE, SENT, Trust, Validator, has_lied, validators_to_send
-from crawler.core.visit import Visit
+from crawler.core.visit.visit import Visit
 
 WHOLE_DOMAIN = -1  # in place of a group's number: all pages of a domain, of which only the revisits are counted
 

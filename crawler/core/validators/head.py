@@ -6,10 +6,11 @@ A HEAD costs a request, and spares a body where no conditional request does.
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.core.change import Change, Rung, Verdict
+from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.http import Answer, Fetched, NotModified, Validators
 from crawler.core.validators.trust import SENT, Trust, Validator, only, value_of
-from crawler.core.visit import HeadOutcome, Target, Visit, learnt_visit
+from crawler.core.visit.update import learnt_visit
+from crawler.core.visit.visit import HeadOutcome, Target, Visit
 
 
 def head_validators(held: Validators, trust: Trust) -> Validators | None:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from crawler.core.change import Change, Rung
+from crawler.core.change.change import Change, Rung
 from crawler.core.http import NO_VALIDATORS, Validators
-from crawler.core.visit import HeadOutcome, Target, Visit
+from crawler.core.visit.visit import HeadOutcome, Target, Visit
 
 KEPT = 0.8  # weight of a finding beside the next one: five honest findings outweigh a lie
 MOST_LIES = 0.25  # missed changes, of the changes seen and one honest one more: a new group's first lie is too much

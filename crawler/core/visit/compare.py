@@ -4,27 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawler.core.change import (
-    ENOUGH_RETURNS,
-    Difference,
-    NoiseMask,
+from crawler.core.change.boilerplate import form_of
+from crawler.core.change.change import Rung
+from crawler.core.change.difference import Difference, difference, significant
+from crawler.core.change.mask import NoiseMask
+from crawler.core.change.observation import (
     Observation,
-    Rung,
-    difference,
-    form_of,
     has_second_fetches_left,
-    learn_variants,
     needs_second_fetch,
-    numbers_of,
-    returns_of,
-    significant,
     update_with_difference,
-    variant_of,
 )
+from crawler.core.change.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
 from crawler.core.http import PageKey
-from crawler.core.noise import hidden_by_mask, wants_test
+from crawler.core.noise.mask_audit import hidden_by_mask, wants_test
 from crawler.core.page import Block, Parsed, left_out
-from crawler.core.soft_errors import SoftError, SoftErrorSignals
+from crawler.core.soft_errors.recognise import SoftError, SoftErrorSignals
 from crawler.core.visit.soft_errors import signals_of, soft_error_of
 from crawler.core.visit.visit import Baseline, Known, Target
 

@@ -4,7 +4,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
-from crawler.core.change import Change, NoiseMask, Observation, Rung, Verdict, distance_between, judge, update_mask
+from crawler.core.change.change import Change, Rung, Verdict, judge
+from crawler.core.change.distance import distance_between
+from crawler.core.change.mask import NoiseMask
+from crawler.core.change.observation import Observation, update_mask
 from crawler.core.http import Answer, Fetched, NotModified, Unreached, Url, http_date
 from crawler.core.novelty import sample_of
 from crawler.core.page import PageContent, Parsed, Snapshot, Version, digest, parse

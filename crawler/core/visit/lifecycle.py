@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from crawler.core.change import Change, Rung, Verdict
+from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.freshness import Wanted, phase_of
 from crawler.core.http import Answer, Fetched, NotModified, Reason, Unreached, retry_after
 from crawler.core.page import PageContent

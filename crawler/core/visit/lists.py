@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from crawler.core.change import Change, Rung, Verdict
+from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.freshness import ChangeSignal, SignalSource
 from crawler.core.http import Fetched, Reason, Refusal, Url, key_of
 from crawler.core.page import ListDate, ListEntry, ListKind, Snapshot, UrlList, digest, parse

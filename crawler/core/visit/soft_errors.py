@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.freshness import change_expected
 from crawler.core.http import Fetched, Url, key_of
-from crawler.core.noise import words_of
+from crawler.core.noise.words import words_of
 from crawler.core.page import (
     BlockKind,
     HtmlEnd,
@@ -19,26 +19,28 @@ from crawler.core.page import (
     kind_of,
     parse_html,
 )
-from crawler.core.soft_errors import (
+from crawler.core.soft_errors.recognise import (
     LOOKS_UNTIL_GONE,
     LOOKS_UNTIL_REAL,
     MAX_WITHHELD,
-    NOTHING,
     SoftError,
     SoftErrorMemory,
     SoftErrorSignals,
-    TextReplacement,
-    TextSketch,
     after_good,
     after_replaced,
+    is_shared,
+    recognise,
+    remember_shared,
+)
+from crawler.core.soft_errors.sketch import (
+    NOTHING,
+    TextReplacement,
+    TextSketch,
     alike,
     boilerplate_text,
     differs_in_numbers_only,
-    is_shared,
     keeps_frame,
     own_text,
-    recognise,
-    remember_shared,
     replacement_of,
     sketch,
     sketch_of_target,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawler.core.change import Change, Verdict
+from crawler.core.change.change import Change, Verdict
 from crawler.core.freshness import (
     DAY,
     Amounts,

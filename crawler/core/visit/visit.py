@@ -4,13 +4,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from crawler.core.change import NO_MASK, Change, NoiseMask, Rung, Verdict
+from crawler.core.change.change import Change, Rung, Verdict
+from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.freshness import NO_AMOUNTS, USUAL_TERMS, Amounts, Belief, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason, RobotsRules, Scope, Url, Validators
 from crawler.core.novelty import Sample
 from crawler.core.page import BlockList, HtmlEnd, ListKind, Parsed, Snapshot, Version
 from crawler.core.rendering import NO_RENDERING, NO_RENDERS, Rendering, RenderMemory
-from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
+from crawler.core.soft_errors.recognise import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
 HINT_LEAN, HINT_PRIOR = 5.0, 0.2  # hints' worth of what is expected of a list that was never tested (SCHEDULING, 3)
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer

@@ -25,7 +25,8 @@ from crawler.core.rendering import (
     memory_after_failure,
     pages_to_render,
 )
-from crawler.core.visit import Known, Target, needs_parsing, wants_blocks
+from crawler.core.visit.decide import needs_parsing, wants_blocks
+from crawler.core.visit.visit import Known, Target
 from crawler.engine.parsing import DomainParser
 from crawler.engine.rendering.browsers import PageRenderer
 

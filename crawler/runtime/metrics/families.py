@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.runtime.metrics.counted import BROKEN, DONE, GIVEN_BACK, HELD, LOST
 from crawler.runtime.metrics.tally import DEAD_LINK, FAILED, LEASE_BUCKETS, Tally
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.engine import CrawlStats
 
 FAILED = "failed"  # the outcome of a look that told nothing

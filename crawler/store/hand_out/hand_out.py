@@ -10,7 +10,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.freshness import COME_FIRST, Candidates, Defaults, Selection, Wanted, select, select_requested_first
 from crawler.core.http import PageKey
 from crawler.core.novelty import LONGEST_WAIT
-from crawler.core.visit import NEVER, State, Target
+from crawler.core.visit.visit import NEVER, State, Target
 from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.database import BY_KEY, Connection, Database

@@ -11,20 +11,16 @@ from typing import Any
 
 import zstandard
 
-from crawler.core.change import NO_MASK, BlockCount, Boilerplate, Edits, NoiseMask, TemplateEdit, Variant
+from crawler.core.change.boilerplate import BlockCount, Boilerplate
+from crawler.core.change.mask import NO_MASK, NoiseMask
+from crawler.core.change.site_edits import Edits
+from crawler.core.change.template_edits import TemplateEdit
+from crawler.core.change.variants import Variant
 from crawler.core.http import PageKey
-from crawler.core.noise import (
-    MOST_CHARS,
-    CounterStats,
-    Parameter,
-    PathStats,
-    Pattern,
-    ShapeStats,
-    StampStats,
-    Volatile,
-    VolatilityCount,
-    trimmed,
-)
+from crawler.core.noise.noise import MOST_CHARS, Volatile, trimmed
+from crawler.core.noise.session_params import Parameter
+from crawler.core.noise.stability import CounterStats, PathStats, ShapeStats, StampStats, VolatilityCount
+from crawler.core.noise.words import Pattern
 from crawler.store.database import Connection, Database
 
 FORM = 10  # of what is stored; another one is learnt anew

@@ -12,7 +12,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import Agreement
 from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import NEVER
+from crawler.core.visit.visit import NEVER
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 

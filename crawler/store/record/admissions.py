@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from crawler.core.visit import Link, Visit, hold_after_redirects, redirects_to_found
+from crawler.core.visit.lifecycle import hold_after_redirects, redirects_to_found
+from crawler.core.visit.visit import Link, Visit
 from crawler.store.columns import copy
 from crawler.store.database import Connection
 from crawler.store.learned import groups_of

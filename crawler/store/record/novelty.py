@@ -22,7 +22,7 @@ from crawler.core.novelty import (
     section_of,
     time_after,
 )
-from crawler.core.visit import State, Visit
+from crawler.core.visit.visit import State, Visit
 from crawler.store.database import Connection
 from crawler.store.learned import GROUPS, novelty_memory_of, put_novelty_memory
 from crawler.store.record.opic import OpicBatch

@@ -19,7 +19,7 @@ from crawler.core.opic import (
     settle,
 )
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import State, Visit
+from crawler.core.visit.visit import State, Visit
 from crawler.store.database import Connection
 from crawler.store.record.positions import IN, MOST_MOVES, PagePosition, places_for, positions_of
 

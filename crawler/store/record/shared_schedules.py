@@ -7,7 +7,7 @@ from typing import Any
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness import (
     ENOUGH_LOOKS,
@@ -20,7 +20,7 @@ from crawler.core.freshness import (
     stem_of,
 )
 from crawler.core.http import PageKey
-from crawler.core.visit import State, Visit
+from crawler.core.visit.visit import State, Visit
 from crawler.store.database import BY_KEY, Connection, Database
 
 PAIRS_CHUNK = 1000  # of one row of the inbox

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.store.database import Connection, Database
 from crawler.store.report.figures import KEPT_FOR, count_if_large, totals_of

@@ -8,13 +8,13 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.budget import RequestKind
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness import Amounts, Belief, Defaults, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
 from crawler.core.opic import ENDOWMENT, STEPS
-from crawler.core.validators import NO_TRUST, Trust, Validator
-from crawler.core.visit import State
+from crawler.core.validators.trust import NO_TRUST, Trust, Validator
+from crawler.core.visit.visit import State
 from crawler.store.database import Connection, Database
 from crawler.store.hand_out import ScoringContext, scoring_context
 from crawler.store.report.prior_source import PriorSource, prior_source

@@ -7,7 +7,7 @@ from datetime import datetime
 from psycopg.rows import class_row
 
 from crawler.core.domain import Domain
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.figures import kept_top
 from crawler.store.report.reports import IMPORTANCE

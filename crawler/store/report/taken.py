@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.report.feed import require_kept_on
 from crawler.store.report.versions import headers_from

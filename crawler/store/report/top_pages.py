@@ -8,7 +8,7 @@ from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.core.visit import CountedAs, State
+from crawler.core.visit.visit import CountedAs, State
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.report.figures import KEPT_FOR, kept_top, ranking_of
 from crawler.store.report.reports import IMPORTANCE, PAGES

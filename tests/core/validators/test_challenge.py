@@ -4,16 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.validators import (
-    NO_TRUST,
-    Trust,
-    Validator,
-    ValidatorStats,
+from crawler.core.validators.challenge import (
+    YOUNG,
+    is_challenge,
     is_challenge_due,
     suspected_validators,
     with_suspicion,
 )
-from crawler.core.validators.challenge import YOUNG, is_challenge
+from crawler.core.validators.trust import NO_TRUST, Trust, Validator, ValidatorStats
 
 LIES, TRUE = ValidatorStats(changes_seen=1, missed=1), ValidatorStats(changes_seen=1)
 

@@ -4,7 +4,8 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.http import NO_VALIDATORS, NotModified, PageKey, Validators
-from crawler.core.validators import (
+from crawler.core.validators.challenge import is_challenge
+from crawler.core.validators.trust import (
     NO_TRUST,
     Trust,
     Validator,
@@ -13,8 +14,7 @@ from crawler.core.validators import (
     validators_to_send,
     validators_to_verify,
 )
-from crawler.core.validators.challenge import is_challenge
-from crawler.core.visit import Target, Visit
+from crawler.core.visit.visit import Target, Visit
 from tests.core.visit.test_visit import fetched, html, looked, seen
 
 BOTH = Validators('"1"', "Sun, 01 Feb 2026 00:00:00 GMT")

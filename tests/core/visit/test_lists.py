@@ -5,23 +5,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.core.change import Change, Rung
+from crawler.core.change.change import Change, Rung
 from crawler.core.freshness import PRIOR, SignalSource
 from crawler.core.http import Fetched, Scope, Url, key_of, parse_robots
 from crawler.core.page import ListDate, UrlList, read_url_list
-from crawler.core.visit import (
-    Known,
-    KnownList,
-    ListNews,
-    State,
-    Target,
+from crawler.core.visit.lists import (
+    MOST_NEWS,
     list_refusal_of,
     list_visit,
     listed_links,
     no_list_visit,
     signal_of,
+    worth_after,
 )
-from crawler.core.visit.lists import MOST_NEWS, worth_after
+from crawler.core.visit.visit import Known, KnownList, ListNews, State, Target
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -5,8 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import zstandard
 
-from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
-from crawler.core.soft_errors.recognise import ENOUGH_PAGES, MOST_SHARED_TEXTS
+from crawler.core.soft_errors.recognise import (
+    ENOUGH_PAGES,
+    MOST_SHARED_TEXTS,
+    NO_SOFT_ERRORS,
+    SharedText,
+    SoftErrorMemory,
+)
 from crawler.store.learned.soft_errors import (
     FORM,
     MOST_BYTES,
