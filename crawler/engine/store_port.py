@@ -15,7 +15,7 @@ from crawler.core.domain import Hold, Lease, RobotsCopy
 from crawler.core.http import PageKey
 from crawler.core.page import Parsed
 from crawler.core.rendering import RenderMemory
-from crawler.core.soft_errors.recognise import SoftErrorMemory
+from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit.visit import Target, Visit
 from crawler.errors import StoreUnavailable
 from crawler.plugins import defaults_with, is_policy

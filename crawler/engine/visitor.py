@@ -9,14 +9,13 @@ from functools import partial
 
 from crawler.clock import Clock
 from crawler.core.change.change import Change
+from crawler.core.change.edits import SiteEdit
 from crawler.core.change.observation import take_site_edits
-from crawler.core.change.site_edits import SiteEdit
 from crawler.core.freshness import Wanted
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, PageKey, Unreached, Url, Validators
 from crawler.core.page import Fingerprint, ListKind, Parsed, distance_bits, is_list_body
-from crawler.core.soft_errors.recognise import SoftError, is_probe_due, probe_answered, probe_sent
-from crawler.core.validators.head import head_outcome_of, head_shows_same, spared_visit
-from crawler.core.validators.trust import validators_to_verify
+from crawler.core.soft_errors import SoftError, is_probe_due, probe_answered, probe_sent
+from crawler.core.validators import head_outcome_of, head_shows_same, spared_visit, validators_to_verify
 from crawler.core.visit.compare import Comparison, compare, wants_second_fetch
 from crawler.core.visit.decide import as_kept, decide, needs_baseline
 from crawler.core.visit.lifecycle import refused_visit, unfinished_visit, unreadable_visit, unrendered_visit

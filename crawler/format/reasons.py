@@ -6,7 +6,7 @@ from crawler.core.change.change import Change
 from crawler.core.change.explain import Why
 from crawler.core.http import Reason
 from crawler.core.rendering import RenderChoice, RenderFailure
-from crawler.core.soft_errors.recognise import SoftError
+from crawler.core.soft_errors import SoftError
 from crawler.core.visit.lifecycle import BULK_REDIRECT, REDIRECT_TO_EXISTING
 from crawler.engine import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.validators.trust import SENT, Validator
+from crawler.core.validators import SENT, Validator
 from crawler.format.trust import format_trust
 from crawler.store.database import Database
 from crawler.store.learned import trust_rows

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate
-from crawler.core.change.site_edits import NO_EDITS, Edits
-from crawler.core.change.template_edits import TemplateEdits
+from crawler.core.change.edits import NO_EDITS, Edits, TemplateEdits
 from crawler.core.change.variants import Variants
 from crawler.core.noise.noise import NOTHING_VOLATILE, Volatile
 

@@ -17,16 +17,20 @@ from crawler.core.change.difference import (
     is_template_place,
     significant,
 )
-from crawler.core.change.mask import NoiseMask
-from crawler.core.change.site_edits import (
+from crawler.core.change.edits import (
+    MOST_CHANGES,
     BoilerplateChange,
     SiteEdit,
     add_template_edit,
     boilerplate_change,
+    edit_key,
+    language_of,
     learn_edits,
+    learn_template_edits,
+    name_of,
     take_due,
 )
-from crawler.core.change.template_edits import MOST_CHANGES, edit_key, language_of, learn_template_edits, name_of
+from crawler.core.change.mask import NoiseMask
 from crawler.core.http import PageKey, Url
 from crawler.core.noise.noise import Volatile, trimmed
 from crawler.core.noise.path_aliases import learn_aliases

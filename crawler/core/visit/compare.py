@@ -16,9 +16,9 @@ from crawler.core.change.observation import (
 )
 from crawler.core.change.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
 from crawler.core.http import PageKey
-from crawler.core.noise.mask_audit import hidden_by_mask, wants_test
+from crawler.core.noise.repeat_fetch import hidden_by_mask, wants_test
 from crawler.core.page import Block, Parsed, left_out
-from crawler.core.soft_errors.recognise import SoftError, SoftErrorSignals
+from crawler.core.soft_errors import SoftError, SoftErrorSignals
 from crawler.core.visit.soft_errors import signals_of, soft_error_of
 from crawler.core.visit.visit import Baseline, Known, Target
 

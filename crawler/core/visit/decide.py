@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import assert_never
 
 from crawler.core.change.change import Change, Rung, Verdict, judge
-from crawler.core.change.distance import distance_between
+from crawler.core.change.difference import distance_between
 from crawler.core.change.mask import NoiseMask
 from crawler.core.change.observation import Observation, update_mask
 from crawler.core.http import Answer, Fetched, NotModified, Unreached, Url, http_date

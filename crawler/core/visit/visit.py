@@ -11,7 +11,7 @@ from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason
 from crawler.core.novelty import Sample
 from crawler.core.page import BlockList, HtmlEnd, ListKind, Parsed, Snapshot, Version
 from crawler.core.rendering import NO_RENDERING, NO_RENDERS, Rendering, RenderMemory
-from crawler.core.soft_errors.recognise import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
+from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
 HINT_LEAN, HINT_PRIOR = 5.0, 0.2  # hints' worth of what is expected of a list that was never tested (SCHEDULING, 3)
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer

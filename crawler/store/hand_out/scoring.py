@@ -36,9 +36,17 @@ from crawler.core.freshness import (
 )
 from crawler.core.http import Url, Validators
 from crawler.core.page_rules import PageRules
-from crawler.core.validators.challenge import WHOLE_DOMAIN, is_challenge_due, suspected_validators, with_suspicion
-from crawler.core.validators.head import head_validators
-from crawler.core.validators.trust import NO_TRUST, Trust, Validator, validators_to_send
+from crawler.core.validators import (
+    NO_TRUST,
+    WHOLE_DOMAIN,
+    Trust,
+    Validator,
+    head_validators,
+    is_challenge_due,
+    suspected_validators,
+    validators_to_send,
+    with_suspicion,
+)
 from crawler.store.columns import costs_from
 from crawler.store.database import Connection
 from crawler.store.learned import Trusts, sources_of, trusts_of

@@ -9,9 +9,14 @@ from typing import NamedTuple, cast
 from crawler.core.freshness import Amounts, Belief, Wanted
 from crawler.core.http import NO_VALIDATORS, Authority, PageKey
 from crawler.core.page import Version
-from crawler.core.validators.challenge import WHOLE_DOMAIN, is_challenge_due
-from crawler.core.validators.head import head_validators
-from crawler.core.validators.trust import Trust, Validator, validators_to_send
+from crawler.core.validators import (
+    WHOLE_DOMAIN,
+    Trust,
+    Validator,
+    head_validators,
+    is_challenge_due,
+    validators_to_send,
+)
 from crawler.core.visit.visit import KnownList, State, Target
 from crawler.store.columns import from_signed
 from crawler.store.database import Connection

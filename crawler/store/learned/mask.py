@@ -12,9 +12,8 @@ from typing import Any
 import zstandard
 
 from crawler.core.change.boilerplate import BlockCount, Boilerplate
+from crawler.core.change.edits import Edits, TemplateEdit
 from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.change.site_edits import Edits
-from crawler.core.change.template_edits import TemplateEdit
 from crawler.core.change.variants import Variant
 from crawler.core.http import PageKey
 from crawler.core.noise.noise import MOST_CHARS, Volatile, trimmed

@@ -12,7 +12,7 @@ import zstandard
 
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.rendering import NO_RENDERS, RenderMemory
-from crawler.core.soft_errors.recognise import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
+from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.store.database import Connection, Database
 from crawler.store.learned.mask import unpack_mask
 from crawler.store.learned.renders import unpack_renders

@@ -9,8 +9,15 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
-from crawler.core.validators.challenge import WHOLE_DOMAIN, domain_trust_after
-from crawler.core.validators.trust import NO_TRUST, Trust, Validator, ValidatorStats, trust_after
+from crawler.core.validators import (
+    NO_TRUST,
+    WHOLE_DOMAIN,
+    Trust,
+    Validator,
+    ValidatorStats,
+    domain_trust_after,
+    trust_after,
+)
 from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection, Database
 

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from crawler.core.change.change import Change
-from crawler.core.change.site_edits import SiteEdit
+from crawler.core.change.edits import SiteEdit
 from crawler.core.change.word_diff import around_change, cut_at_word
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url, key_of

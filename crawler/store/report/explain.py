@@ -13,7 +13,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import Amounts, Belief, Defaults, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
 from crawler.core.opic import ENDOWMENT, STEPS
-from crawler.core.validators.trust import NO_TRUST, Trust, Validator
+from crawler.core.validators import NO_TRUST, Trust, Validator
 from crawler.core.visit.visit import State
 from crawler.store.database import Connection, Database
 from crawler.store.hand_out import ScoringContext, scoring_context

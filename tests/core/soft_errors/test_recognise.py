@@ -6,15 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.page import Block
-from crawler.core.soft_errors.recognise import (
+from crawler.core.soft_errors import (
     FIRST_PROBE_WAIT,
     LONGEST_PROBE_WAIT,
     MOST_SHARED_TEXTS,
     NO_SOFT_ERRORS,
+    NOTHING,
     SHARED_WITHIN,
     SoftError,
     SoftErrorMemory,
     SoftErrorSignals,
+    TextSketch,
     after_good,
     is_probe_due,
     is_shared,
@@ -22,8 +24,9 @@ from crawler.core.soft_errors.recognise import (
     probe_sent,
     recognise,
     remember_shared,
+    replacement_of,
+    sketch,
 )
-from crawler.core.soft_errors.sketch import NOTHING, TextSketch, replacement_of, sketch
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

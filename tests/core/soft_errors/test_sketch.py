@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from crawler.core.change.mask import NO_MASK
 from crawler.core.http import Url, key_of
 from crawler.core.page import Block, BlockKind
-from crawler.core.soft_errors.sketch import (
+from crawler.core.soft_errors import (
     NOTHING,
     alike,
     own_text,

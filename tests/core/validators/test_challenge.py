@@ -4,14 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.validators.challenge import (
+from crawler.core.validators import (
+    NO_TRUST,
     YOUNG,
+    Trust,
+    Validator,
+    ValidatorStats,
     is_challenge,
     is_challenge_due,
     suspected_validators,
     with_suspicion,
 )
-from crawler.core.validators.trust import NO_TRUST, Trust, Validator, ValidatorStats
 
 LIES, TRUE = ValidatorStats(changes_seen=1, missed=1), ValidatorStats(changes_seen=1)
 

@@ -7,8 +7,17 @@ from crawler.core.budget import BY_TIME, Cost, Costs, Price, is_head_cheaper
 from crawler.core.budget.cost import ROUND_BYTES
 from crawler.core.change.change import Change, Rung
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
-from crawler.core.validators.head import head_outcome_of, head_shows_same, head_validators, spared_visit
-from crawler.core.validators.trust import NO_TRUST, Trust, Validator, ValidatorStats, trust_after
+from crawler.core.validators import (
+    NO_TRUST,
+    Trust,
+    Validator,
+    ValidatorStats,
+    head_outcome_of,
+    head_shows_same,
+    head_validators,
+    spared_visit,
+    trust_after,
+)
 from crawler.core.visit.visit import HeadOutcome, Target
 from tests.core.visit.test_visit import NOW, fetched, html, looked, seen
 

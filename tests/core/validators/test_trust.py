@@ -4,12 +4,12 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.http import NO_VALIDATORS, NotModified, PageKey, Validators
-from crawler.core.validators.challenge import is_challenge
-from crawler.core.validators.trust import (
+from crawler.core.validators import (
     NO_TRUST,
     Trust,
     Validator,
     ValidatorStats,
+    is_challenge,
     trust_after,
     validators_to_send,
     validators_to_verify,

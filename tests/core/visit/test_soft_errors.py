@@ -7,8 +7,17 @@ from crawler.core.change.change import Change
 from crawler.core.freshness import PRIOR, Belief
 from crawler.core.http import Url, key_of
 from crawler.core.page import parse
-from crawler.core.soft_errors.recognise import NO_SOFT_ERRORS, SoftErrorMemory, after_good, probe_answered, probe_sent
-from crawler.core.soft_errors.sketch import TextSketch, own_text, sketch, sketch_of_target
+from crawler.core.soft_errors import (
+    NO_SOFT_ERRORS,
+    SoftErrorMemory,
+    TextSketch,
+    after_good,
+    own_text,
+    probe_answered,
+    probe_sent,
+    sketch,
+    sketch_of_target,
+)
 from crawler.core.visit.decide import decide, reconsider
 from crawler.core.visit.soft_errors import memory_after, with_soft_error_signs
 from crawler.core.visit.visit import Baseline, HeadOutcome, Known, State, Target, Visit

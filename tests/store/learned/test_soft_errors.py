@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import zstandard
 
-from crawler.core.soft_errors.recognise import (
+from crawler.core.soft_errors import (
     ENOUGH_PAGES,
     MOST_SHARED_TEXTS,
     NO_SOFT_ERRORS,
