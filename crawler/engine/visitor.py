@@ -19,7 +19,7 @@ from crawler.core.validators import head_outcome_of, head_shows_same, spared_vis
 from crawler.core.visit.compare import Comparison, compare, wants_second_fetch
 from crawler.core.visit.decide import as_kept, decide, needs_baseline
 from crawler.core.visit.lifecycle import refused_visit, unfinished_visit, unreadable_visit, unrendered_visit
-from crawler.core.visit.lists import list_refusal_of, list_visit, no_list_visit, with_news
+from crawler.core.visit.lists import list_visit, no_list_visit, with_news
 from crawler.core.visit.soft_errors import may_be_soft_404, memory_after
 from crawler.core.visit.visit import OVERLOADED, Baseline, Known, Target, Visit, refusal_of
 from crawler.engine.extra_fetches import baseline_of, fetch_again, probe_not_found
@@ -124,7 +124,7 @@ class Visitor:
 
     async def _looked_at_list(self, target: Target) -> Visit | None:
         """A look at a sitemap or a feed: one at a time, since each may be large."""
-        refusal = list_refusal_of(target.url, known=self.known)
+        refusal = refusal_of(target.url, depth=target.depth, known=self.known, is_list=True)
         if refusal:
             return refused_visit(target, reason=refusal, now=self.clock.now())
         async with self.lists.alone:

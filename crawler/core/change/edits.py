@@ -1,9 +1,10 @@
 """Edits of the site rather than of a page, such as a new entry of the menu: each is reported once, for the site.
 
 Site edits change the boilerplate on all pages. They are reported as soon as a new block has become boilerplate, or an
-old one has gone. Template edits change lists that pages share, known by their place and by a second page. Boilerplate is what nearly all pages with a path say. Two languages that share a path, or the menu of one section, never
-come to that. So an edit counts by itself: the same block that came, went or was replaced, in a list whose other
-entries stand on several pages, or the same new target of a link.
+old one has gone. Template edits change lists that pages share, known by their place and by a second page: two languages
+that share a path, or the menu of one section, never say what nearly all pages say. So an edit counts by itself: the
+same block that came, went or was replaced, in a list whose other entries stand on several pages, or the same new target
+of a link.
 """
 
 import re

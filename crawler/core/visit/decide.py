@@ -16,18 +16,7 @@ from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_
 from crawler.core.visit.links import canonical_of, feeds_of, links_of
 from crawler.core.visit.soft_errors import redirect_signals, signals_of, soft_error_of, soft_error_visit
 from crawler.core.visit.update import CLOCK_SLACK, change_age, is_honest, learnt_visit, modified_of
-from crawler.core.visit.visit import (
-    AWAY,
-    PERMANENT,
-    TEMPORARY,
-    Baseline,
-    Evidence,
-    Known,
-    State,
-    Target,
-    Visit,
-    with_answer,
-)
+from crawler.core.visit.visit import AWAY, PERMANENT, TEMPORARY, Baseline, Evidence, Known, State, Target, Visit
 
 ENOUGH_LOOKS = 100  # of a domain, after which only a sample of its pages teaches what its boilerplate is
 SAMPLED_PART = 16  # one page in so many is in the sample
@@ -100,15 +89,8 @@ def as_kept(visit: Visit, kept: Fetched, parsed: Parsed, *, known: Known) -> Vis
 def _not_modified_visit(target: Target, answer: NotModified, *, now: datetime) -> Visit:
     if target.version is None:
         return failed_visit(target, answer, now=now, reason="unasked_304")
-    verdict = Verdict(Change.SAME, Rung.NOT_MODIFIED)
-    return replace(
-        learnt_visit(target, verdict, now=now),
-        answer="not_modified",
-        status=304,
-        elapsed=answer.elapsed,
-        saved_bytes=target.received_bytes,
-        recipients=target.outlinks,
-    )
+    visit = learnt_visit(target, Verdict(Change.SAME, Rung.NOT_MODIFIED), answer, now=now)
+    return replace(visit, status=304, saved_bytes=target.received_bytes, recipients=target.outlinks)
 
 
 def needs_parsing(target: Target, answer: Answer) -> bool:
@@ -180,8 +162,7 @@ def _same_bytes_visit(target: Target, answer: Fetched, *, now: datetime) -> Visi
     """The Visit of a look that brought exactly the bytes of the last Snapshot."""
     touched = modified_of(answer, now=now)
     lies = touched is not None and target.last_good_at is not None and touched > target.last_good_at + CLOCK_SLACK
-    looked_at = learnt_visit(target, Verdict(Change.SAME, Rung.BYTES, 0), now=now)
-    visit = with_answer(looked_at, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
+    visit = learnt_visit(target, Verdict(Change.SAME, Rung.BYTES, 0), answer, now=now)
     return replace(visit, recipients=target.outlinks, modified_honest=False if lies else None)
 
 
@@ -223,9 +204,8 @@ def _parsed_visit(
     honest = is_honest(target, modified, verdict.change, now=now, is_dated=is_dated)
     age = change_age(target, modified, now=now) if honest else None
     changed = verdict.change is Change.CHANGED and baseline is not None
-    visit = learnt_visit(target, verdict, now=now, age=age)
     return replace(
-        with_answer(visit, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes),
+        learnt_visit(target, verdict, answer, now=now, age=age),
         links=links,
         feeds=feeds_of(content, target=target, known=known),
         canonical=alias,

@@ -28,7 +28,7 @@ from crawler.core.freshness import (
     same,
     with_change,
 )
-from crawler.core.http import Fetched, http_date
+from crawler.core.http import Fetched, NotModified, http_date
 from crawler.core.visit.visit import AWAY, NEVER, State, Target, Visit, unchanged_visit
 
 TEACHES = frozenset({Change.SAME, Change.COSMETIC, Change.CHANGED})  # of how often a page changes
@@ -70,9 +70,17 @@ def change_age(target: Target, modified: datetime | None, *, now: datetime) -> t
     return now - modified if is_one else None
 
 
-def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | None = None) -> Visit:
+def learnt_visit(
+    target: Target,
+    verdict: Verdict,
+    answer: Fetched | NotModified | None = None,
+    *,
+    now: datetime,
+    age: timedelta | None = None,
+) -> Visit:
     """The Visit of a good look: the belief learns, and the next look is due when it will be worth its price.
 
+    answer: whose validators, if it has any, are those of the page from now on.
     age: how long ago an honest Last-Modified says that the page changed.
     A page that was gone or had moved is back, also where a 304 is all that tells.
     """
@@ -82,7 +90,7 @@ def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timede
     amount = amount_of(verdict.distance_bits, verdict.changed_share) if verdict.change is Change.CHANGED else None
     amounts = with_change(target.amounts, amount)
     return replace(
-        unchanged_visit(target, now=now),
+        unchanged_visit(target, answer, now=now),
         verdict=verdict,
         state=State.KNOWN,
         belief=belief,
@@ -91,6 +99,8 @@ def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timede
         expected_change=expected,
         due_at=_due_after(target, belief, amounts, verdict, now=now),
         failures=0,
+        validators=answer.validators if isinstance(answer, Fetched) else None,
+        body_bytes=answer.received_bytes if isinstance(answer, Fetched) else None,
     )
 
 
@@ -135,7 +145,8 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
         return target.belief, None
     gap = now - target.last_good_at
     by_site = activity_gap(target, now=now)
-    expected = chance_changed_of_one(target.belief, _aged_days(target.belief, target, by_site))
+    aged_days = heard_days_of_one(target.belief, by_site / DAY, target.signals, target.terms.sources)
+    expected = chance_changed_of_one(target.belief, aged_days)
     if change not in TEACHES:
         return target.belief, None
     believed = fade(target.belief, prior=target.terms.prior, gap=gap)
@@ -168,8 +179,3 @@ def _after(belief: Belief, target: Target, change: Change, *, gap: timedelta, ag
 def _heard(belief: Belief, target: Target) -> Heard:
     """What was heard of a page since its last good look."""
     return heard_about(belief, target.signals, target.terms.sources)
-
-
-def _aged_days(belief: Belief, target: Target, gap: timedelta) -> float:
-    """The gap in days of the site's activity in days, as signals make it."""
-    return heard_days_of_one(belief, gap / DAY, target.signals, target.terms.sources)
