@@ -14,7 +14,6 @@ from enum import StrEnum
 from itertools import pairwise
 from zlib import crc32
 
-from crawler.core.change.boilerplate import form_of
 from crawler.core.change.mask import NoiseMask
 from crawler.core.http import PageKey, Url
 from crawler.core.noise.words import words_of
@@ -110,12 +109,12 @@ def sketch_of_target(key: PageKey) -> TextSketch:
 
 def own_text(page: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
     """The text blocks of a page that are its own, not the site's boilerplate."""
-    return tuple(block for block in _texts(page, mask) if not _is_boilerplate(block, mask))
+    return tuple(block for block in _texts(page, mask) if not mask.is_boilerplate(block))
 
 
 def boilerplate_text(page: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
     """The text blocks of a page that belong to the site's boilerplate; the complement of `own_text`."""
-    return tuple(block for block in _texts(page, mask) if _is_boilerplate(block, mask))
+    return tuple(block for block in _texts(page, mask) if mask.is_boilerplate(block))
 
 
 def keeps_frame(before: BlockList, after: BlockList, mask: NoiseMask) -> bool:
@@ -123,7 +122,7 @@ def keeps_frame(before: BlockList, after: BlockList, mask: NoiseMask) -> bool:
 
     Who answers in place of a page seldom has its menus and its footer.
     """
-    was, now = ({_form(block, mask) for block in boilerplate_text(page, mask)} for page in (before, after))
+    was, now = ({mask.form_of(block) for block in boilerplate_text(page, mask)} for page in (before, after))
     return len(was) >= LEAST_FRAME and len(was & now) >= KEPT_FRAME * len(was)
 
 
@@ -144,14 +143,6 @@ def replacement_of(before: Sequence[Block], after: Sequence[Block]) -> TextRepla
 
 def _texts(page: BlockList, mask: NoiseMask) -> Iterable[Block]:
     return (block for block in mask.volatile.named(page) if block.kind is BlockKind.TEXT)
-
-
-def _is_boilerplate(block: Block, mask: NoiseMask) -> bool:
-    return mask.boilerplate.contains(_form(block, mask))
-
-
-def _form(block: Block, mask: NoiseMask) -> int:
-    return form_of(block, mask.volatile.masked(block))
 
 
 def _pairs(blocks: Iterable[Block]) -> Counter[tuple[str, str]]:

@@ -1,11 +1,10 @@
 """The difference between two versions of a page, block by block: its significant part, and its size."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawler.core.change.boilerplate import form_of
 from crawler.core.change.edits import Sides, edit_key, may_be_template_edit
 from crawler.core.change.mask import NoiseMask
 from crawler.core.noise.alignment import counterparts, gaps
@@ -43,6 +42,25 @@ class Difference:
         yield from self.replaced
         yield from ((block, None) for block in self.removed)
         yield from ((None, block) for block in self.added)
+
+    @property
+    def went(self) -> list[Block]:
+        """The blocks that were, of those that differ."""
+        return [*(was for was, _ in self.replaced), *self.removed]
+
+    @property
+    def came(self) -> list[Block]:
+        """The blocks that are, of those that differ."""
+        return [*(now for _, now in self.replaced), *self.added]
+
+    def only(self, is_kept: Callable[[Block | None, Block | None], bool]) -> "Difference":
+        """The part of the difference whose sides, before and after, pass a test."""
+        return replace(
+            self,
+            replaced=tuple(pair for pair in self.replaced if is_kept(*pair)),
+            removed=tuple(block for block in self.removed if is_kept(block, None)),
+            added=tuple(block for block in self.added if is_kept(None, block)),
+        )
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -96,14 +114,14 @@ def block_forms(page: BlockList, volatile: Volatile) -> list[tuple[BlockKind, tu
 def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Difference:
     """The part of a difference that is the page's own: not volatile, not the template's, and no date of a look."""
     if mask.template_edits:
-        found = _without_template_edits(found, mask)
+        found = found.only(lambda was, now: not is_known_edit((was, now), mask))
     replaced: list[tuple[Block, Block]] = []
     removed = [block for block in found.removed if not _went_with_boilerplate(block, mask)]
-    added = [block for block in found.added if not _came_with_boilerplate(block, mask)]
+    added = [block for block in found.added if not mask.is_noise(block)]
     for before, after in found.replaced:
         if _is_turned(before, after, mask) or block_tells_the_day(before, after, mask, then=then, now=now):
             continue
-        went, came = _went_with_boilerplate(before, mask), _came_with_boilerplate(after, mask)
+        went, came = _went_with_boilerplate(before, mask), mask.is_noise(after)
         if not went and not came:
             replaced.append((before, after))
         elif not went:
@@ -119,35 +137,19 @@ def is_template_place(sides: Sides, found: Difference, mask: NoiseMask) -> bool:
     return may_be_template_edit(sides, mask.volatile, mask.boilerplate, before=before, after=after)
 
 
-def _without_template_edits(found: Difference, mask: NoiseMask) -> Difference:
-    def is_own(*sides: Block | None) -> bool:
-        was, now = sides
-        edit = mask.template_edits.get(edit_key((was, now), mask.volatile))
-        return edit is None or not edit.is_known
-
-    return replace(
-        found,
-        replaced=tuple(pair for pair in found.replaced if is_own(*pair)),
-        removed=tuple(block for block in found.removed if is_own(block, None)),
-        added=tuple(block for block in found.added if is_own(None, block)),
-    )
-
-
-def block_form(block: Block, mask: NoiseMask) -> int:
-    return form_of(block, mask.volatile.masked(block))
+def is_known_edit(sides: Sides, mask: NoiseMask) -> bool:
+    """Whether a change is an edit of the site's template that is known already."""
+    edit = mask.template_edits.get(edit_key(sides, mask.volatile))
+    return edit is not None and edit.is_known
 
 
 def _went_with_boilerplate(block: Block, mask: NoiseMask) -> bool:
-    return mask.volatile.is_noise(block) or mask.boilerplate.has_dropped(block_form(block, mask))
-
-
-def _came_with_boilerplate(block: Block, mask: NoiseMask) -> bool:
-    return mask.volatile.is_noise(block) or mask.boilerplate.contains(block_form(block, mask))
+    return mask.volatile.is_noise(block) or mask.boilerplate.has_dropped(mask.form_of(block))
 
 
 def _is_turned(before: Block, after: Block, mask: NoiseMask) -> bool:
     """Whether one boilerplate block took another's place, or the two stand there by turns."""
-    boilerplate, was, now = mask.boilerplate, block_form(before, mask), block_form(after, mask)
+    boilerplate, was, now = mask.boilerplate, mask.form_of(before), mask.form_of(after)
     if boilerplate.contained(was) and (boilerplate.contained(now) or boilerplate.turns_to(now)):
         return True
     return mask.volatile.is_by_turns(before, after)
@@ -197,33 +199,24 @@ def distance_between(after: BlockList, found: Difference, own: Difference, mask:
     if own == SAME:
         return NO_DISTANCE
     kept = _kept(mask.volatile.named(after), found, mask)
-    were = [*(was for was, _ in own.replaced), *own.removed]
-    are = [*(now for _, now in own.replaced), *own.added]
-    texts = [_text([*kept, *changed], mask) for changed in (were, are)]
-    one, other = (fingerprint_of(text) for text in texts)
-    if one is None and other is None:
-        bits = None
-    elif one is None or other is None:
-        bits = 32
-    else:
+    one, other = (fingerprint_of(_text([*kept, *changed], mask)) for changed in (own.went, own.came))
+    bits = None if one is None and other is None else 32
+    if one is not None and other is not None:
         bits = distance_bits(one, other)
-    return Distance(bits, len(were + are) / (len(were + are) + 2 * len(kept)))
+    differing = len(own.went) + len(own.came)
+    return Distance(bits, differing / (differing + 2 * len(kept)))
 
 
 def _kept(after: BlockList, found: Difference, mask: NoiseMask) -> list[Block]:
     """The page's own blocks that stand in both versions."""
-    came = Counter([*(now for _, now in found.replaced), *found.added])
+    came = Counter(found.came)
     kept = []
     for block in after:
         if came[block]:
             came[block] -= 1
-        elif block.text and not _is_noise(block, mask):
+        elif block.text and not mask.is_noise(block):
             kept.append(block)
     return kept
-
-
-def _is_noise(block: Block, mask: NoiseMask) -> bool:
-    return mask.volatile.is_noise(block) or mask.boilerplate.contains(block_form(block, mask))
 
 
 def _text(blocks: list[Block], mask: NoiseMask) -> str:

@@ -156,14 +156,8 @@ QUIET = timedelta(days=30)  # a path reported more than ENOUGH_TURNS times, each
 Key = int  # of a block that came: its form; of one that went: the form's complement (~form)
 
 
-@dataclass(frozen=True, slots=True)
-class BoilerplateChange:
-    """A block that went and the one in its place now, either None, with their keys: `went` of was, `came` of now."""
-
-    was: Block | None
-    now: Block | None
-    went: Key | None = None
-    came: Key | None = None
+KeyedBlock = tuple[Block, Key]
+BoilerplateChange = tuple[KeyedBlock | None, KeyedBlock | None]  # the block that went and the one in its place now
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,24 +189,20 @@ class Edits:
 NO_EDITS = Edits()
 
 
-def boilerplate_change(was: tuple[Block, int] | None, now: tuple[Block, int] | None) -> BoilerplateChange:
-    """A BoilerplateChange from the two blocks, each with its form."""
-    return BoilerplateChange(was and was[0], now and now[0], ~was[1] if was else None, now[1] if now else None)
-
-
 def learn_edits(
     edits: Edits, page: PageKey, changes: Iterable[BoilerplateChange], *, before: Boilerplate, after: Boilerplate
 ) -> Edits:
     """Count pages on which a boilerplate block appeared or vanished; from ENOUGH_PAGES on it is one site edit.
 
-    pieces: what differs on the page.  before, after: the boilerplate without this look and with it.
+    changes: what differs on the page.  before, after: the boilerplate without this look and with it.
     Not counted: blocks that were boilerplate before (the page merely gained them), and vanished blocks that never were.
     """
     met, pending = dict(edits.met), dict(edits.pending)
 
-    def is_edit(key: Key | None) -> bool:
-        if key is None or key in edits.reported:
+    def is_edit(side: KeyedBlock | None) -> bool:
+        if side is None or side[1] in edits.reported:
             return False
+        key = side[1]
         is_fresh = before.contains(~key) if key < 0 else not before.contains(key)
         if key not in met and not is_fresh:
             return False
@@ -220,13 +210,16 @@ def learn_edits(
         met[key] = pages if page in pages or len(pages) >= ENOUGH_PAGES else (*pages, page)
         return len(met[key]) >= ENOUGH_PAGES and (after.has_dropped(~key) if key < 0 else after.contains(key))
 
-    for change in changes:
-        went, came = is_edit(change.went), is_edit(change.came)
-        came = came or (went and len(met.get(change.came or 0, ())) >= ENOUGH_PAGES)  # it came on enough pages before
-        if went or came:
-            _add_page(
-                pending, replace(change, was=change.was if went else None, now=change.now if came else None), page, met
-            )
+    for was, now in changes:
+        went, came = is_edit(was), is_edit(now)
+        if went and now is not None:
+            came = came or len(met.get(now[1], ())) >= ENOUGH_PAGES  # it came on enough pages before
+        edited = now if came else was if went else None
+        if edited is not None:
+            first = was if went else None, now if came else None
+            (old, new), pages = pending.get(edited[1], (first, frozenset(met[edited[1]])))
+            # The block that the first of the pages had before stands for all.
+            pending[edited[1]] = (old or first[0], new), pages | {page}
     for key in list(met)[: max(len(met) - MOST_MET, 0)]:
         del met[key]
     return replace(edits, met=met, pending=pending)
@@ -240,27 +233,12 @@ def add_template_edit(edits: Edits, change: BoilerplateChange, pages: tuple[Page
     return replace(edits, pending={**edits.pending, keys[-1]: (change, frozenset(pages))})
 
 
-def _add_page(
-    pending: dict[Key, tuple[BoilerplateChange, frozenset[PageKey]]],
-    change: BoilerplateChange,
-    page: PageKey,
-    met: Mapping[Key, tuple[PageKey, ...]],
-) -> None:
-    """Add a page to the pages of an edit. The block that the first of them had before stands for all."""
-    key = change.came if change.now is not None else change.went
-    assert key is not None
-    known, pages = pending.get(key, (change, frozenset(met[key])))
-    if known.was is None and change.was is not None:
-        known = replace(known, was=change.was, went=change.went)
-    pending[key] = known, pages | {page}
-
-
 def take_due(edits: Edits, *, at: datetime) -> tuple[SiteEdit | None, Edits]:
     """The site edit that is due to be reported, or None, and the Edits in which it is marked as reported."""
     if not edits.pending:
         return None, edits
     found = [*edits.pending.values()]
-    paths = {block.css_path for change, _ in found for block in (change.was, change.now) if block is not None}
+    paths = {block.css_path for change, _ in found for block, _ in filter(None, change)}
     repeats = dict(edits.repeats)
     for path in paths:
         many, last = repeats.pop(path, (0, at))
@@ -280,19 +258,18 @@ def take_due(edits: Edits, *, at: datetime) -> tuple[SiteEdit | None, Edits]:
 
 
 def _keys(change: BoilerplateChange) -> list[Key]:
-    """The keys of the blocks that a change has."""
-    sides = ((change.was, change.went), (change.now, change.came))
-    return [key for block, key in sides if block is not None and key is not None]
+    return [key for _, key in filter(None, change)]
 
 
 def _is_daily(change: BoilerplateChange, repeats: Mapping[int, tuple[int, datetime]]) -> bool:
     """Whether the site changes the text at this path all the time."""
-    block = change.now or change.was
-    return block is not None and repeats[block.css_path][0] > ENOUGH_TURNS
+    block, _ = next(filter(None, reversed(change)))
+    return repeats[block.css_path][0] > ENOUGH_TURNS
 
 
 def _distinct(changes: Iterable[BoilerplateChange]) -> tuple[tuple[Block | None, Block | None], ...]:
     """The pairs of blocks of an edit. A block that went is left out where another pair says what took its place."""
     found = list(changes)
-    replaced = {change.went for change in found if change.now is not None and change.was is not None}
-    return tuple((each.was, each.now) for each in found if each.now is not None or each.went not in replaced)
+    replaced = {was[1] for was, now in found if was is not None and now is not None}
+    left = [(was, now) for was, now in found if now is not None or was is None or was[1] not in replaced]
+    return tuple((was and was[0], now and now[0]) for was, now in left)

@@ -10,7 +10,6 @@ from crawler.core.change.boilerplate import form_of, learn_page
 from crawler.core.change.difference import (
     SAME,
     Difference,
-    block_form,
     block_forms,
     block_tells_the_day,
     difference,
@@ -22,7 +21,6 @@ from crawler.core.change.edits import (
     BoilerplateChange,
     SiteEdit,
     add_template_edit,
-    boilerplate_change,
     edit_key,
     language_of,
     learn_edits,
@@ -93,14 +91,6 @@ def has_second_fetches_left(mask: NoiseMask, *, times: int = 1) -> bool:
     return mask.second_fetches < times * (ENOUGH_PAIRS + PAIRED_SHARE * mask.compared)
 
 
-def _with_aliases(mask: NoiseMask, seen: Observation) -> Volatile:
-    """The volatile places, with the path aliases that one look shows."""
-    if not seen.before:
-        return mask.volatile
-    aliases = learn_aliases(mask.volatile.aliases, seen.before, seen.after, met=mask.boilerplate.looks)
-    return mask.volatile if aliases is mask.volatile.aliases else replace(mask.volatile, aliases=aliases)
-
-
 def update_mask(mask: NoiseMask, seen: Observation) -> NoiseMask:
     """The mask after one more look."""
     return update_with_difference(mask, seen)[0]
@@ -108,7 +98,11 @@ def update_mask(mask: NoiseMask, seen: Observation) -> NoiseMask:
 
 def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMask, Difference]:
     """The mask after one more look, and the difference from the last Snapshot under that mask."""
-    volatile = _with_aliases(mask, seen)
+    volatile = mask.volatile
+    if seen.before:
+        aliases = learn_aliases(volatile.aliases, seen.before, seen.after, met=mask.boilerplate.looks)
+        if aliases is not volatile.aliases:
+            volatile = replace(volatile, aliases=aliases)
     seen = replace(
         seen,
         after=volatile.named(seen.after),
@@ -200,8 +194,7 @@ def _with_template_edits(
     edits = mask.edits
     for key, (was, now) in met:
         if key in known and known[key].is_known:
-            was_known, now_known = ((block, block_form(block, mask)) if block else None for block in (was, now))
-            edits = add_template_edit(edits, boilerplate_change(was_known, now_known), known[key].pages)
+            edits = add_template_edit(edits, _with_keys(was, now, mask), known[key].pages)
     return replace(mask, edits=edits, template_edits=known)
 
 
@@ -213,12 +206,13 @@ def take_site_edits(mask: NoiseMask, *, at: datetime) -> tuple[SiteEdit | None, 
 
 def _boilerplate_changes(found: Difference, mask: NoiseMask, seen: Observation) -> Iterator[BoilerplateChange]:
     """All blocks that differ, without volatile blocks and blocks that say the day."""
+    then = seen.then
+    for was, now in found.sides:
+        if was and now and then and block_tells_the_day(was, now, mask, then=then, now=seen.at):
+            continue
+        old, new = (None if block is None or mask.volatile.is_noise(block) else block for block in (was, now))
+        yield _with_keys(old, new, mask)
 
-    def known(block: Block) -> tuple[Block, int] | None:
-        return None if mask.volatile.is_noise(block) else (block, block_form(block, mask))
 
-    for was, now in found.replaced:
-        if seen.then is None or not block_tells_the_day(was, now, mask, then=seen.then, now=seen.at):
-            yield boilerplate_change(known(was), known(now))
-    yield from (boilerplate_change(known(block), None) for block in found.removed)
-    yield from (boilerplate_change(None, known(block)) for block in found.added)
+def _with_keys(was: Block | None, now: Block | None, mask: NoiseMask) -> BoilerplateChange:
+    return None if was is None else (was, ~mask.form_of(was)), None if now is None else (now, mask.form_of(now))

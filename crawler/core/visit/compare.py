@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawler.core.change.boilerplate import form_of
 from crawler.core.change.change import Rung
 from crawler.core.change.difference import Difference, difference, significant
 from crawler.core.change.mask import NoiseMask
@@ -71,37 +70,22 @@ def compare(
 
 
 def _with_variants(mask: NoiseMask, page: PageKey, own: Difference, *, at: datetime) -> NoiseMask:
-    went = {_variant(block, mask, page) for block in (*(was for was, _ in own.replaced), *own.removed)}
-    came = {_variant(block, mask, page) for block in (*(now for _, now in own.replaced), *own.added)}
+    went, came = ({variant_of(page, mask.form_of(block)) for block in side} for side in (own.went, own.came))
     return replace(mask, variants=learn_variants(mask.variants, went=went, came=came, at=at))
-
-
-def _variant(block: Block, mask: NoiseMask, page: PageKey) -> int:
-    return variant_of(page, form_of(block, mask.volatile.masked(block)))
 
 
 def _without_variants(own: Difference, mask: NoiseMask, page: PageKey) -> Difference:
     """A difference without the page's known variants; blocks with a number are never variants."""
 
-    def numbers(block: Block) -> Sequence[str]:
-        return numbers_of(mask.volatile.masked(block))
+    def is_own(was: Block | None, now: Block | None) -> bool:
+        sides = [block for block in (was, now) if block is not None]
+        returns = [returns_of(mask.variants, variant_of(page, mask.form_of(block))) for block in sides]
+        if not all(returns) or max(returns) < ENOUGH_RETURNS:
+            return True
+        numbers = [numbers_of(mask.volatile.masked(block)) for block in sides]
+        return numbers[0] != (numbers[1] if len(sides) == 2 else ())
 
-    def returned(block: Block) -> int:
-        return returns_of(mask.variants, _variant(block, mask, page))
-
-    def is_known(block: Block) -> bool:
-        return not numbers(block) and returned(block) >= ENOUGH_RETURNS
-
-    def are_known(was: Block, now: Block) -> bool:
-        has_returned = returned(was) and returned(now) and max(returned(was), returned(now)) >= ENOUGH_RETURNS
-        return bool(has_returned) and numbers(was) == numbers(now)
-
-    return replace(
-        own,
-        replaced=tuple(pair for pair in own.replaced if not are_known(*pair)),
-        removed=tuple(block for block in own.removed if not is_known(block)),
-        added=tuple(block for block in own.added if not is_known(block)),
-    )
+    return own.only(is_own)
 
 
 def _rung_unseen(parsed: Parsed, baseline: Baseline) -> Rung:
