@@ -73,11 +73,6 @@ def unfinished_visit(target: Target, *, now: datetime) -> Visit:
     return replace(unchanged_visit(target, now=now), due_at=now, reason=Reason.LEASE.value)
 
 
-def unreadable_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
-    """The Visit of a page whose body the parser failed on."""
-    return failed_visit(target, answer, now=now, reason="unreadable")
-
-
 def unrendered_visit(target: Target, answer: Fetched, failure: RenderFailure, *, now: datetime) -> Visit:
     """The Visit of a page that is kept as a browser shows it, and that none has shown this time."""
     if failure is RenderFailure.ENDING:
@@ -162,9 +157,7 @@ def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
     target = visit.target
     if move_target.is_circle and (visit.change is Change.MOVED or visit.led_to is not None):
         return _circular_visit(visit)
-    if visit.change is not Change.MOVED:
-        return visit
-    if target.version is None:
+    if visit.change is not Change.MOVED or target.version is None:
         return visit
     moving_for = _moving_for(visit)
     wait = min(LOOK_AGAIN_MISSING * int(2 ** min(target.failures, 20)), LAST_RETRY)
@@ -217,7 +210,9 @@ def missing_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     schedules a second fetch, and a second 404 at least CONFIRM_404_AT_LEAST after the first decides, however many
     visits lie between them. It comes sooner where a user asked for the page.
     """
-    first = _first_404(target, now=now)
+    first = target.missing_since
+    if first is None or (target.status != 404 and now - first > FIRST_404_COUNTS):
+        first = now  # of those that count together with this one
     is_known_to_be_away = target.version is None or target.state is State.GONE
     if answer.status == 410 or is_known_to_be_away or now - first >= CONFIRM_404_AT_LEAST:
         return _gone(unchanged_visit(target, answer, now=now), reason=f"http_{answer.status}")
@@ -228,14 +223,6 @@ def missing_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
         missing_since=first,
         due_at=max(min(second, now + target.terms.most), first + CONFIRM_404_AT_LEAST),
     )
-
-
-def _first_404(target: Target, *, now: datetime) -> datetime:
-    """Return when the page first answered 404, of those 404s that count together with one of now."""
-    first = target.missing_since
-    if first is None or (target.status != 404 and now - first > FIRST_404_COUNTS):
-        return now
-    return first
 
 
 def _gone(visit: Visit, *, reason: str) -> Visit:
