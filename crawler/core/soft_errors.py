@@ -202,10 +202,6 @@ class SharedText:
     befores: tuple[bytes, ...]
     last_at: datetime
 
-    def holds_at(self, now: datetime) -> bool:
-        """Whether the text is still remembered, so that a page that turns into it now is counted with the others."""
-        return now - self.last_at <= (REMEMBERED if self.is_many else SHARED_WITHIN)
-
     @property
     def is_many(self) -> bool:
         """Whether enough pages turned into the text to call it the site's doing."""
@@ -331,7 +327,8 @@ def is_shared(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: d
 
 
 def _find_shared(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SharedText | None:
-    shared = (text for text in soft_errors.shared_texts if text.holds_at(now))
+    kept = soft_errors.shared_texts
+    shared = (text for text in kept if now - text.last_at <= (REMEMBERED if text.is_many else SHARED_WITHIN))
     return next((text for text in shared if alike(signals.own, text.sketch, ignored=signals.ignored)), None)
 
 
@@ -374,9 +371,8 @@ def probe_answered(
     keep_good_count: the page that caused this probe also caused the last one. Then the count of good pages since is
     kept; otherwise each probe would reset it and no page could ever be confirmed gone.
     """
-    is_same = soft_errors.answered_at is not None and (
-        absent == soft_errors.absent or alike(absent, soft_errors.absent)
-    )
+    is_same = absent == soft_errors.absent or alike(absent, soft_errors.absent)
+    is_same = is_same and soft_errors.answered_at is not None
     wait = min(2 * soft_errors.wait, LONGEST_PROBE_WAIT) if is_same else FIRST_PROBE_WAIT
     good = soft_errors.good if is_same and keep_good_count else 0
     return replace(
@@ -389,18 +385,11 @@ def probe_answered(
     )
 
 
-def after_replaced(soft_errors: SoftErrorMemory, group: int) -> SoftErrorMemory:
-    """The domain's memory after a text that looked like a soft error has proved to be what a page of the group says."""
-    return replace(soft_errors, replaced=soft_errors.replaced | {group})
-
-
 def after_good(soft_errors: SoftErrorMemory, signals: SoftErrorSignals | None) -> SoftErrorMemory:
     """The domain's memory after a page was found as it is. signals: of a seed that was read, or None."""
     if signals is not None and signals.is_seed and signals.own:
         is_front = alike(soft_errors.absent, signals.own, ignored=signals.ignored)
         soft_errors = replace(soft_errors, front=signals.own, is_front=is_front)
-    return (
-        replace(soft_errors, good=soft_errors.good + 1)
-        if soft_errors.answered_at is not None and soft_errors.good < ENOUGH_PAGES
-        else soft_errors
-    )
+    if soft_errors.answered_at is None or soft_errors.good >= ENOUGH_PAGES:
+        return soft_errors
+    return replace(soft_errors, good=soft_errors.good + 1)

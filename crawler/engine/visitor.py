@@ -269,9 +269,8 @@ class Visitor:
             target, partial(self.ask_beside, target), self.reader, known=self.known, is_rendered=is_rendered
         )
         if absent is not None:
-            self.known = replace(
-                self.known, soft_errors=probe_answered(self.known.soft_errors, absent, keep_good_count=is_later)
-            )
+            soft_errors = probe_answered(self.known.soft_errors, absent, keep_good_count=is_later)
+            self.known = replace(self.known, soft_errors=soft_errors)
 
     async def tested(self, visit: Visit) -> Visit:
         """The visit, with whether its doubted validators would have hidden its change (challenge)."""

@@ -22,9 +22,8 @@ def with_aliases(blocks: BlockList, aliases: PathAliases) -> BlockList:
     """The blocks of a page under the paths at which they are stored."""
     if not aliases:
         return blocks
-    return tuple(
-        replace(block, css_path=aliases[block.css_path]) if block.css_path in aliases else block for block in blocks
-    )
+    stored = ((block, aliases.get(block.css_path, block.css_path)) for block in blocks)
+    return tuple(block if path == block.css_path else replace(block, css_path=path) for block, path in stored)
 
 
 def learn_aliases(aliases: PathAliases, before: BlockList, after: BlockList, *, met: Collection[int]) -> PathAliases:

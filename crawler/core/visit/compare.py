@@ -17,8 +17,8 @@ from crawler.core.change.variants import ENOUGH_RETURNS, learn_variants, numbers
 from crawler.core.http import PageKey
 from crawler.core.noise.repeat_fetch import hidden_by_mask, wants_test
 from crawler.core.page import Block, Parsed, left_out
-from crawler.core.soft_errors import SoftError, SoftErrorSignals
-from crawler.core.visit.soft_errors import signals_of, soft_error_of
+from crawler.core.soft_errors import SoftErrorSignals
+from crawler.core.visit.soft_errors import UNEXPLAINED, signals_of, soft_error_of
 from crawler.core.visit.visit import Baseline, Known, Target
 
 
@@ -100,15 +100,11 @@ def wants_second_fetch(
     target: Target, comparison: Comparison, baseline: Baseline, *, now: datetime, known: Known
 ) -> bool:
     """Whether a second fetch, at once, would tell more about what differs; never of an explained soft error."""
-    if soft_error_of(target, comparison.signals, now=now, known=known) not in {
-        None,
-        SoftError.SHRUNK,
-        SoftError.REPLACED,
-    }:
+    soft_error = soft_error_of(target, comparison.signals, now=now, known=known)
+    if soft_error is not None and soft_error not in UNEXPLAINED:
         return False
     left, mask = comparison.significant, comparison.mask
     if left or baseline.second_fetches:
         return needs_second_fetch(left, mask, taken=len(baseline.second_fetches), returned=baseline.has_returned)
-    return has_second_fetches_left(mask) and wants_test(
-        comparison.hidden, mask.volatile, page=target.key, looks=mask.looks
-    )
+    is_test_due = wants_test(comparison.hidden, mask.volatile, page=target.key, looks=mask.looks)
+    return has_second_fetches_left(mask) and is_test_due

@@ -156,7 +156,10 @@ def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
     """
     target = visit.target
     if move_target.is_circle and (visit.change is Change.MOVED or visit.led_to is not None):
-        return _circular_visit(visit)
+        # After some looks, a page that never was is hardly asked for.
+        is_hopeless = target.version is None and target.failures + 1 >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS
+        wait = LOOK_AGAIN_GONE if is_hopeless else retry_after_failures(target.failures + 1)
+        return _put_off(replace(visit, moved_to=None), "redirects_in_a_circle", wait=wait)
     if visit.change is not Change.MOVED or target.version is None:
         return visit
     moving_for = _moving_for(visit)
@@ -168,15 +171,6 @@ def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
     if move_target.stood_beside(target) and moving_for < CONFIRM_MISSING_AFTER:
         return _put_off(visit, REDIRECT_TO_EXISTING, wait=wait)
     return visit
-
-
-def _circular_visit(visit: Visit) -> Visit:
-    """The Visit of a page whose redirects lead back to it: after some looks a page that never was is hardly asked."""
-    target = visit.target
-    wait = retry_after_failures(target.failures + 1)
-    if target.version is None and target.failures + 1 >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS:
-        wait = LOOK_AGAIN_GONE
-    return _put_off(replace(visit, moved_to=None), "redirects_in_a_circle", wait=wait)
 
 
 def _moving_for(visit: Visit) -> timedelta:

@@ -30,7 +30,6 @@ from crawler.core.soft_errors import (
     TextReplacement,
     TextSketch,
     after_good,
-    after_replaced,
     alike,
     boilerplate_text,
     differs_in_numbers_only,
@@ -121,13 +120,8 @@ def redirect_signals(target: Target, location: Url) -> SoftErrorSignals | None:
     """The signals of a page that has a Snapshot and redirects elsewhere today; None without a Snapshot."""
     if target.version is None:
         return None
-    is_seed = target.depth == 0
-    return SoftErrorSignals(
-        sketch_of_target(led_to(target, location)),
-        replacement=REDIRECTED,
-        before=target.version.main_digest,
-        is_seed=is_seed,
-    )
+    own, before, is_seed = sketch_of_target(led_to(target, location)), target.version.main_digest, target.depth == 0
+    return SoftErrorSignals(own, replacement=REDIRECTED, before=before, is_seed=is_seed)
 
 
 def soft_error_of(target: Target, signals: SoftErrorSignals | None, *, now: datetime, known: Known) -> SoftError | None:
@@ -212,20 +206,16 @@ def _is_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, known:
 def may_be_soft_404(visit: Visit) -> bool:
     """Whether a look may have met a soft 404, so that a not-found probe would tell."""
     signals = visit.signals
-    return (
-        signals is not None
-        and not visit.is_good
-        and bool(signals.own)
-        and signals.replacement is not None
-        and signals.replacement.is_complete
-    )
+    if signals is None or signals.replacement is None or visit.is_good:
+        return False
+    return bool(signals.own) and signals.replacement.is_complete
 
 
 def memory_after(soft_errors: SoftErrorMemory, visit: Visit) -> SoftErrorMemory:
     """The domain's memory of soft errors after one more look."""
     signals = visit.signals
     if visit.change is Change.CHANGED and visit.target.reason in UNEXPLAINED:
-        soft_errors = after_replaced(soft_errors, visit.target.group)
+        soft_errors = replace(soft_errors, replaced=soft_errors.replaced | {visit.target.group})
     if signals is not None and signals.replacement is not None and signals.replacement.is_complete:
         return remember_shared(soft_errors, signals, now=visit.at)
     is_read = visit.answer == "fetched" and visit.head_outcome is not HeadOutcome.SPARED and not visit.reason
