@@ -270,6 +270,25 @@ class SoftErrorSignals:
     is_seed: bool = False
 
 
+def text_signals(
+    after: BlockList, mask: NoiseMask, *, url: Url, is_seed: bool, before: BlockList | None = None
+) -> SoftErrorSignals:
+    """The signals in the text of a page. before: the blocks of its Snapshot; None where it has none."""
+    text = own_text(after, mask)
+    own = sketch(text, is_seed=is_seed)
+    ignored = sketch(boilerplate_text(after, mask)) | sketch_of_url(url)
+    if before is None:
+        return SoftErrorSignals(own, ignored, is_seed=is_seed)
+    own_before = own_text(before, mask)
+    replacement = replacement_of(own_before, text)
+    is_framed = replacement.is_complete and (
+        keeps_frame(before, after, mask) or differs_in_numbers_only(own_before, text)
+    )
+    if alike(sketch(own_before, is_seed=is_seed), own, ignored=ignored):
+        own = NOTHING
+    return SoftErrorSignals(own, ignored, replacement, keeps_frame=is_framed, is_seed=is_seed)
+
+
 def recognise(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SoftError | None:
     """The soft error that an answer shows, or None where the answer is a version of its page."""
     replacement = signals.replacement

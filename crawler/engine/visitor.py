@@ -16,8 +16,7 @@ from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, PageK
 from crawler.core.page import Fingerprint, ListKind, Parsed, distance_bits, is_list_body
 from crawler.core.soft_errors import SoftError, is_probe_due, probe_answered, probe_sent
 from crawler.core.validators import head_outcome_of, head_shows_same, spared_visit, validators_to_verify
-from crawler.core.visit.compare import Comparison, compare, wants_second_fetch
-from crawler.core.visit.decide import as_kept, decide, needs_baseline
+from crawler.core.visit.decide import Comparison, as_kept, compare, decide, needs_baseline, wants_second_fetch
 from crawler.core.visit.lifecycle import failed_visit, refused_visit, unfinished_visit, unrendered_visit
 from crawler.core.visit.lists import list_visit, no_list_visit, with_news
 from crawler.core.visit.soft_errors import may_be_soft_404, memory_after

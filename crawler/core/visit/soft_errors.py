@@ -30,18 +30,14 @@ from crawler.core.soft_errors import (
     TextReplacement,
     TextSketch,
     after_good,
-    alike,
-    boilerplate_text,
-    differs_in_numbers_only,
     is_shared,
-    keeps_frame,
     own_text,
     recognise,
     remember_shared,
     replacement_of,
     sketch,
     sketch_of_target,
-    sketch_of_url,
+    text_signals,
 )
 from crawler.core.visit.lifecycle import CONFIRM_MISSING_AFTER, failed_visit, missing_visit, retry_after_failures
 from crawler.core.visit.links import led_to
@@ -76,7 +72,11 @@ def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, kno
     """The signals of a soft error in a page that was parsed; None where nothing speaks for one."""
     before, after, content = target.version, parsed.version, parsed.content
     if before is None:
-        return _signals_of_new_page(target, parsed, known=known)
+        # The domain may have shown no soft error that a new page could be like.
+        shared_texts = any(seen.is_many for seen in known.soft_errors.shared_texts)
+        if target.depth and not known.soft_errors.absent and not shared_texts:
+            return None
+        return text_signals(parsed.blocks, known.mask, url=target.url, is_seed=target.depth == 0)
     had_text, has_text = before.fingerprint is not None, after.fingerprint is not None
     if after.body_digest == NO_BODY or (had_text and not has_text and content.kind != "binary"):
         return SoftErrorSignals(NOTHING, is_empty=after.body_digest == NO_BODY, is_blank=True)
@@ -84,36 +84,18 @@ def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, kno
         return None
     if content.html_end is HtmlEnd.CLOSED and distance_bits(before.fingerprint, after.fingerprint) <= SLIGHT_BITS:
         return None
-    mask = known.mask
-    text = own_text(parsed.blocks, mask)
-    own_before = own_text(baseline.blocks, mask)
-    replacement = replacement_of(own_before, text)
-    own = sketch(text, is_seed=target.depth == 0)
-    ignored = sketch(boilerplate_text(parsed.blocks, mask)) | sketch_of_url(target.url)
+    found = text_signals(parsed.blocks, known.mask, url=target.url, is_seed=target.depth == 0, before=baseline.blocks)
+    kept = found.replacement.kept if found.replacement else 1.0
     is_torn = content.html_end is HtmlEnd.TORN and baseline.html_end is not HtmlEnd.TORN
-    is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and replacement.kept < CUT_KEPT
-    return SoftErrorSignals(
-        own=NOTHING if alike(sketch(own_before, is_seed=target.depth == 0), own, ignored=ignored) else own,
-        ignored=ignored,
-        replacement=replacement,
+    is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and kept < CUT_KEPT
+    return replace(
+        found,
         before=before.main_digest,
         is_cut=is_torn or is_open,
         has_password_field=content.has_password_field and not baseline.has_password_field,
         is_lively=change_expected(target.belief, gap=DAY) >= LIVELY,
-        keeps_frame=replacement.is_complete
-        and (keeps_frame(baseline.blocks, parsed.blocks, mask) or differs_in_numbers_only(own_before, text)),
         group=target.group,
-        is_seed=target.depth == 0,
     )
-
-
-def _signals_of_new_page(target: Target, parsed: Parsed, *, known: Known) -> SoftErrorSignals | None:
-    """The signals of a page without a Snapshot; None where the domain has shown no soft error that it could be like."""
-    soft_errors, is_seed = known.soft_errors, target.depth == 0
-    if not is_seed and not soft_errors.absent and not any(seen.is_many for seen in soft_errors.shared_texts):
-        return None
-    ignored = sketch(boilerplate_text(parsed.blocks, known.mask)) | sketch_of_url(target.url)
-    return SoftErrorSignals(sketch(own_text(parsed.blocks, known.mask), is_seed=is_seed), ignored, is_seed=is_seed)
 
 
 def redirect_signals(target: Target, location: Url) -> SoftErrorSignals | None:

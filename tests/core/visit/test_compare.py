@@ -10,8 +10,7 @@ from crawler.core.change.mask import NO_MASK
 from crawler.core.change.observation import Observation, update_mask
 from crawler.core.freshness import Terms, UsualAmount, policy_of
 from crawler.core.page import WHOLE, Parsed, View, parse
-from crawler.core.visit.compare import compare, wants_second_fetch
-from crawler.core.visit.decide import decide
+from crawler.core.visit.decide import compare, decide, wants_second_fetch
 from crawler.core.visit.update import learnt_visit
 from crawler.core.visit.visit import NEVER, Baseline, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, fetched, html, seen, target
