@@ -151,44 +151,42 @@ def has_lied(visit: Visit) -> bool:
     target, findings = visit.target, _findings(visit)
     by_length = target.by_head is not None and not target.by_head
     asked_by = (*SENT, Validator.LENGTH) if by_length else SENT
-    return any(findings.get(kind) is TestOutcome.LIE for kind in asked_by)
+    return any(findings.get(kind) is LIE for kind in asked_by)
 
 
-class TestOutcome(StrEnum):
-    """The finding of one look about one validator."""
-
-    TRUE = "true"  # the body changed, and so did the validator
-    LIE = "lie"  # the body changed, the validator did not
-    STEADY = "steady"  # the body is equal, and so is the validator
-    FLAP = "flap"  # the body is equal, the validator is another
+# The findings of one look about one validator.
+TRUE = ValidatorStats(changes_seen=1)  # the body changed, and so did the validator
+LIE = ValidatorStats(changes_seen=1, missed=1)  # the body changed, the validator did not
+STEADY = ValidatorStats(unchanged=1)  # the body is equal, and so is the validator
+FLAP = ValidatorStats(unchanged=1, flapped=1)  # the body is equal, the validator is another
 
 
-def _findings(visit: Visit) -> dict[Validator, TestOutcome]:
+def _findings(visit: Visit) -> dict[Validator, ValidatorStats]:
     """The finding of a look about each validator that it tested."""
     target, sent_now = visit.target, visit.validators
-    found: dict[Validator, TestOutcome] = {}
+    found: dict[Validator, ValidatorStats] = {}
     if visit.modified_honest is not None:
-        found[Validator.DATE] = TestOutcome.TRUE if visit.modified_honest else TestOutcome.LIE
+        found[Validator.DATE] = TRUE if visit.modified_honest else LIE
     if visit.head_outcome is not None and visit.is_good:
-        found[Validator.HEAD] = TestOutcome.FLAP if _was_head_vain(visit) else TestOutcome.STEADY
+        found[Validator.HEAD] = FLAP if _was_head_vain(visit) else STEADY
     if visit.answer == "not_modified" and visit.is_good:
-        found[Validator.CONDITION] = TestOutcome.STEADY
-        return found | {kind: TestOutcome.STEADY for kind in SENT if value_of(target.validators, kind)}
+        found[Validator.CONDITION] = STEADY
+        return found | {kind: STEADY for kind in SENT if value_of(target.validators, kind)}
     if target.version is None or sent_now is None:
         return found
     if visit.change is Change.CHANGED:
         is_equal = visit.body_bytes == target.received_bytes
-        found[Validator.LENGTH] = TestOutcome.LIE if is_equal else TestOutcome.TRUE
+        found[Validator.LENGTH] = LIE if is_equal else TRUE
         of_change = {kind: _of_change(visit, target, sent_now, kind) for kind in SENT}
         return found | {kind: finding for kind, finding in of_change.items() if finding is not None}
     if visit.change is Change.SAME and visit.verdict.rung is Rung.BYTES:
         sent = [kind for kind in SENT if value_of(target.validators, kind)]
         if any(value_of(target.validators, kind) == value_of(sent_now, kind) for kind in sent):
-            found[Validator.CONDITION] = TestOutcome.FLAP  # a 304 was due
+            found[Validator.CONDITION] = FLAP  # a 304 was due
         for kind in SENT:
             if value_of(target.held, kind):
                 is_as_before = value_of(target.held, kind) == value_of(sent_now, kind)
-                found[kind] = TestOutcome.STEADY if is_as_before else TestOutcome.FLAP
+                found[kind] = STEADY if is_as_before else FLAP
     return found
 
 
@@ -198,27 +196,23 @@ def _was_head_vain(visit: Visit) -> bool:
     return visit.head_outcome is HeadOutcome.USELESS or (visit.head_outcome is HeadOutcome.DIFFERED and is_same)
 
 
-def _of_change(visit: Visit, target: Target, sent_now: Validators, kind: Validator) -> TestOutcome | None:
+def _of_change(visit: Visit, target: Target, sent_now: Validators, kind: Validator) -> ValidatorStats | None:
     """The finding about a validator after a change; None where the server's answer to it is not known."""
     held = value_of(target.held, kind)
     if not held:
         return None
     if held == value_of(sent_now, kind):
-        return TestOutcome.LIE
+        return LIE
     if visit.refused_304 is None:
         is_asked_by = value_of(target.validators, kind) or value_of(target.by_head or NO_VALIDATORS, kind)
-        return TestOutcome.TRUE if is_asked_by else None
-    return TestOutcome.TRUE if visit.refused_304 else TestOutcome.LIE
+        return TRUE if is_asked_by else None
+    return TRUE if visit.refused_304 else LIE
 
 
-def _after(stat: ValidatorStats, finding: TestOutcome) -> ValidatorStats:
-    match finding:
-        case TestOutcome.TRUE | TestOutcome.LIE:
-            lie = finding is TestOutcome.LIE
-            return replace(stat, changes_seen=KEPT * stat.changes_seen + 1, missed=KEPT * stat.missed + lie)
-        case TestOutcome.STEADY | TestOutcome.FLAP:
-            flap = finding is TestOutcome.FLAP
-            return replace(stat, unchanged=KEPT * stat.unchanged + 1, flapped=KEPT * stat.flapped + flap)
+def _after(stat: ValidatorStats, finding: ValidatorStats) -> ValidatorStats:
+    if finding.changes_seen:
+        return replace(stat, changes_seen=KEPT * stat.changes_seen + 1, missed=KEPT * stat.missed + finding.missed)
+    return replace(stat, unchanged=KEPT * stat.unchanged + 1, flapped=KEPT * stat.flapped + finding.flapped)
 
 
 def value_of(validators: Validators, kind: Validator) -> str | None:

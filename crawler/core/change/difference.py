@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawler.core.change.edits import Sides, edit_key, may_be_template_edit
+from crawler.core.change.edits import Sides, edit_key
 from crawler.core.change.mask import NoiseMask
 from crawler.core.noise.alignment import counterparts, gaps
 from crawler.core.noise.clocks import clock_in, tells_the_day
@@ -114,7 +114,7 @@ def block_forms(page: BlockList, volatile: Volatile) -> list[tuple[BlockKind, tu
 def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Difference:
     """The part of a difference that is the page's own: not volatile, not the template's, and no date of a look."""
     if mask.template_edits:
-        found = found.only(lambda was, now: not is_known_edit((was, now), mask))
+        found = found.only(lambda was, now: not _is_known_edit((was, now), mask))
     replaced: list[tuple[Block, Block]] = []
     removed = [block for block in found.removed if not _went_with_boilerplate(block, mask)]
     added = [block for block in found.added if not mask.is_noise(block)]
@@ -131,13 +131,7 @@ def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: date
     return Difference(tuple(replaced), tuple(removed), tuple(added))
 
 
-def is_template_place(sides: Sides, found: Difference, mask: NoiseMask) -> bool:
-    """Whether a change may be an edit of the site's template, by where it stands."""
-    before, after = found.pages
-    return may_be_template_edit(sides, mask.volatile, mask.boilerplate, before=before, after=after)
-
-
-def is_known_edit(sides: Sides, mask: NoiseMask) -> bool:
+def _is_known_edit(sides: Sides, mask: NoiseMask) -> bool:
     """Whether a change is an edit of the site's template that is known already."""
     edit = mask.template_edits.get(edit_key(sides, mask.volatile))
     return edit is not None and edit.is_known

@@ -87,22 +87,19 @@ def is_target(sides: Sides) -> bool:
 
 
 def may_be_template_edit(
-    sides: Sides, volatile: Volatile, boilerplate: Boilerplate, *, before: BlockList, after: BlockList
+    sides: Sides, volatile: Volatile, boilerplate: Boilerplate, *, pages: tuple[BlockList, BlockList]
 ) -> bool:
     """Return whether a change is one of a link's target, or of an entry of a list that pages share.
 
-    A number that differs is no such change: it is a price or a version.
+    pages: all blocks then and now.  A number that differs is no such change: it is a price or a version.
     """
     if is_target(sides):
         return True
-    was, now = sides
     numbers = [() if block is None else numbers_of(volatile.masked(block)) for block in sides]
     if numbers[0] != numbers[1]:
         return False
-    return any(
-        block is not None and _is_in_shared_list(block, page, volatile, boilerplate)
-        for block, page in ((was, before), (now, after))
-    )
+    standing = zip(sides, pages, strict=True)
+    return any(block and _is_in_shared_list(block, page, volatile, boilerplate) for block, page in standing)
 
 
 def _is_in_shared_list(block: Block, page: BlockList, volatile: Volatile, boilerplate: Boilerplate) -> bool:

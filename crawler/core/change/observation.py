@@ -4,18 +4,10 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from crawler.core.change.boilerplate import form_of, learn_page
-from crawler.core.change.difference import (
-    SAME,
-    Difference,
-    block_forms,
-    block_tells_the_day,
-    difference,
-    is_template_place,
-    significant,
-)
+from crawler.core.change.difference import SAME, Difference, block_forms, block_tells_the_day, difference, significant
 from crawler.core.change.edits import (
     MOST_CHANGES,
     BoilerplateChange,
@@ -25,6 +17,7 @@ from crawler.core.change.edits import (
     language_of,
     learn_edits,
     learn_template_edits,
+    may_be_template_edit,
     name_of,
     take_due,
 )
@@ -176,12 +169,12 @@ def _with_template_edits(
 ) -> NoiseMask:
     """The mask after counting what came, went or was replaced in a place of the template."""
     own = set(left.blocks)
-    changes = [(edit_key(sides, mask.volatile), sides) for sides in found.sides]
-    met = [
-        (key, sides)
-        for key, sides in changes[: MOST_CHANGES + 1]
-        if (key in mask.template_edits or not own.isdisjoint(sides)) and is_template_place(sides, found, mask)
-    ]
+    met = []
+    for sides in islice(found.sides, MOST_CHANGES + 1):
+        key = edit_key(sides, mask.volatile)
+        is_open = key in mask.template_edits or not own.isdisjoint(sides)
+        if is_open and may_be_template_edit(sides, mask.volatile, mask.boilerplate, pages=found.pages):
+            met.append((key, sides))
     known = learn_template_edits(
         mask.template_edits,
         met,

@@ -8,7 +8,6 @@ from crawler.core.freshness import (
     DAY,
     Amounts,
     Belief,
-    Heard,
     Looked,
     UsualAmount,
     Wanted,
@@ -109,12 +108,12 @@ def _due_after(target: Target, belief: Belief, amounts: Amounts, verdict: Verdic
     terms = target.terms
     if terms.once:
         return NEVER
-    is_again = verdict.change in TEACHES and target.last_good_at is not None
+    last = target.last_good_at if verdict.change in TEACHES else None
     usual = terms.amount or UsualAmount()
     look = Looked(
         url=target.url,
         at=now,
-        waited=now - target.last_good_at if is_again and target.last_good_at is not None else timedelta(0),
+        waited=now - last if last is not None else timedelta(0),
         planned=_planned(target),
         changed=verdict.change is Change.CHANGED,
         distance_bits=verdict.distance_bits if verdict.change is Change.CHANGED else None,
@@ -141,14 +140,12 @@ def _planned(target: Target) -> timedelta | None:
 
 def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | None) -> tuple[Belief, float | None]:
     """The belief after this look, and the chance that was given for "changed" before it."""
-    if target.last_good_at is None or target.version is None:
+    if target.last_good_at is None or target.version is None or change not in TEACHES:
         return target.belief, None
     gap = now - target.last_good_at
     by_site = activity_gap(target, now=now)
     aged_days = heard_days_of_one(target.belief, by_site / DAY, target.signals, target.terms.sources)
     expected = chance_changed_of_one(target.belief, aged_days)
-    if change not in TEACHES:
-        return target.belief, None
     believed = fade(target.belief, prior=target.terms.prior, gap=gap)
     if age is not None and gap:
         age *= by_site / gap
@@ -172,10 +169,5 @@ def _after(belief: Belief, target: Target, change: Change, *, gap: timedelta, ag
     if age is not None and not any(target.signals):  # before that change, too, none was told
         return changed_at(belief, age=age + recall_of(target.terms.sources) * (gap - age))
     if target.terms.sources:
-        return changed_heard(belief, gap=gap, heard=_heard(belief, target))
+        return changed_heard(belief, gap=gap, heard=heard_about(belief, target.signals, target.terms.sources))
     return changed(belief, gap=gap)
-
-
-def _heard(belief: Belief, target: Target) -> Heard:
-    """What was heard of a page since its last good look."""
-    return heard_about(belief, target.signals, target.terms.sources)
