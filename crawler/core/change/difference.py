@@ -8,10 +8,9 @@ from datetime import datetime
 from crawler.core.change.edits import Sides, edit_key
 from crawler.core.change.mask import NoiseMask
 from crawler.core.noise.alignment import counterparts, gaps
-from crawler.core.noise.clocks import clock_in, tells_the_day
+from crawler.core.noise.dates import clock_in, is_stamp, tells_the_day
 from crawler.core.noise.noise import Volatile
 from crawler.core.noise.relative_time import counts_time
-from crawler.core.noise.stamps import is_stamp
 from crawler.core.noise.words import words_of
 from crawler.core.page import Block, BlockKind, BlockList, distance_bits, fingerprint_of
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from crawler.core.change.difference import Difference, significant
 from crawler.core.change.mask import NoiseMask
-from crawler.core.noise.clocks import tells_the_day
+from crawler.core.noise.dates import tells_the_day
 from crawler.core.noise.words import words_of
 from crawler.core.page import Block, BlockKind, BlockList, View
 

@@ -9,8 +9,8 @@ date between two looks that is all that differs, look after look, is the date of
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from crawler.core.noise.alignment import PathAliases, with_aliases
 from crawler.core.noise.bounds import newest, newest_within
-from crawler.core.noise.path_aliases import PathAliases, with_aliases
 from crawler.core.noise.session_params import Parameters, are_doubted, without_volatile
 from crawler.core.noise.stability import PROVEN, CounterStats, PathStats, ShapeStats, StampStats, VolatilityCount
 from crawler.core.noise.words import (
@@ -44,7 +44,7 @@ class Volatile:
     proofs: of blocks with gaps that second fetches met again, by form_of.
     own: blocks without gaps, by wording_of: they stood still while others of their path moved.
     path_stats: by kind_of.  counters: of numbers with one path and context.  shape_stats: by trial_of.
-    stamps: dates that outlive a second fetch (stamps.py).  aliases: the paths under which blocks are stored.
+    stamps: dates that outlive a second fetch (dates.py).  aliases: the paths under which blocks are stored.
     """
 
     patterns: Mapping[tuple[int, int], tuple[Pattern, ...]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.noise.clocks import clock_in, tells_the_day
+from crawler.core.noise.dates import clock_in, tells_the_day
 from crawler.core.noise.words import words_of
 from tests.core.pages import NOON, paragraph
 
