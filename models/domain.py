@@ -183,7 +183,7 @@ class DomainRenders(SQLModel, table=True):
 
 
 class DomainTrust(SQLModel, table=True):
-    """How far the validators of one group of pages can be believed (crawler/core/validators/trust.py).
+    """How far the validators of one group of pages can be believed (crawler/core/validators.py).
 
     prior_no: of the group.  revisits: handed out since the last lie.  stats: by validator, what looks found.
     """

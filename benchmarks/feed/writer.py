@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.core.domain import Lease
 from crawler.core.http import ALLOW_ALL, Fetched
-from crawler.core.visit import Known, Target, decide
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Known, Target
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, hand_out, record, report
 from crawler.store.database import Database, open_database

@@ -20,11 +20,13 @@ from benchmarks.change.ours import known_of, new_target
 from benchmarks.harness.table import table
 from benchmarks.harness.timings import percentile_ms
 from benchmarks.pages.documents import PACKAGES, Document, answered, document, documents, of_size
-from crawler.core.change import Change, Observation, update_mask
+from crawler.core.change.change import Change
+from crawler.core.change.observation import Observation, update_mask
 from crawler.core.http import key_of
-from crawler.core.noise import numberless, words_of
+from crawler.core.noise.words import numberless, words_of
 from crawler.core.page import Parsed, block_list, parse
-from crawler.core.visit import Baseline, Known, State, Target, Visit, decide, needs_baseline, needs_parsing
+from crawler.core.visit.decide import decide, needs_baseline, needs_parsing
+from crawler.core.visit.visit import Baseline, Known, State, Target, Visit
 from tests.engine.corpus import CorpusError
 
 HEAD = ("kB", "look", "pages", "p50 ms", "p99 ms", "most ms", "parse p50 ms", "times the parse")

@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.harness.database import HOME, new_database
 from benchmarks.harness.table import table
 from benchmarks.harness.timings import backend_of, cpu_of, percentile_ms
-from crawler.core.change import LEAST_TEXT_BYTES, NEAR_BITS
+from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, PageKey, Url, key_of

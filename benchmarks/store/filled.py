@@ -9,7 +9,8 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import ALLOW_ALL, Authority, Fetched, PageKey, Url, key_of
 from crawler.core.opic import ENDOWMENT, STEPS, Pool
-from crawler.core.visit import Known, Visit, decide
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Known, Visit
 from crawler.store import claim, domains, hand_out, record
 from crawler.store.database import Database
 from tests.store.made_up import USUAL

@@ -9,7 +9,8 @@ from enum import StrEnum
 
 from crawler.core.domain import Lease
 from crawler.core.http import ALLOW_ALL, Answer, Fetched, NotModified, PageKey
-from crawler.core.visit import Known, Target, decide
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Known, Target
 from crawler.store import hand_out, record
 from crawler.store.database import Database
 from tests.store.made_up import USUAL

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.pages import changes_of
 from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit
-from crawler.core.change import diff_words, excerpt
+from crawler.core.change.word_diff import diff_words, excerpt
 from crawler.core.domain import Domain
 from crawler.core.freshness import template_of
 from crawler.errors import StoreUnavailable

@@ -24,7 +24,7 @@ from crawler.app.registration import (
 from crawler.app.status import Wait, WaitReason, format_wait, waiting_domains, why_not_now
 from crawler.clock import Clock
 from crawler.core.budget import opening
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain, Lease
 from crawler.core.http import Authority, Fetched, Url, authority_of, path_and_query
 from crawler.engine import (

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import not_registered, require_not_before_last_visit, url_of
 from crawler.app.status import page_wait
-from crawler.core.change import explain_blocks
+from crawler.core.change.explain import explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.freshness import PricePolicy, credible_interval
 from crawler.core.http import Fetched, Scope, Url, authority_of, key_of
 from crawler.core.opic import Order
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.engine import DomainParser, ParserPool
 from crawler.format.explanation import (
     format_change_rate,

@@ -11,7 +11,7 @@ from crawler.app.reports import calibration_of
 from crawler.app.status import Wait, why_not_now
 from crawler.core.domain import Domain
 from crawler.core.http import TrafficHour
-from crawler.core.visit import CountedAs
+from crawler.core.visit.visit import CountedAs
 from crawler.errors import failure_in
 from crawler.planner import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.settings import Settings

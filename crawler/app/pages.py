@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit, scope_of, url_of
-from crawler.core.change import (
-    LEAST_TEXT_BYTES,
+from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES
+from crawler.core.change.word_diff import (
     BlockDiff,
     BlockStatus,
-    Change,
     Hunk,
     PageDiff,
     RunKind,
@@ -21,7 +20,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url, authority_of, key_of, path_and_query
 from crawler.core.opic import Order
 from crawler.core.page import BlockKind
-from crawler.core.visit import NEVER, CountedAs, State
+from crawler.core.visit.visit import NEVER, CountedAs, State
 from crawler.engine import ParserPool, diff_versions
 from crawler.errors import BadInput, CrawlerError
 from crawler.format.values import format_when

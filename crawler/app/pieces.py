@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from crawler.app.rules import make_rule, with_rule
-from crawler.core.change import ExplainedBlock, Why, explain_blocks
+from crawler.core.change.explain import ExplainedBlock, Why, explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url, path_and_query
 from crawler.core.page import WHOLE, View, selector_of, together

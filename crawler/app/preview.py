@@ -9,7 +9,7 @@ from crawler.app.registration import find_domains, require_not_before_last_visit
 from crawler.app.status import Wait, WaitReason, why_not_now
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import Authority, Url, authority_of, path_and_query
-from crawler.core.visit import State, Target
+from crawler.core.visit.visit import State, Target
 from crawler.plugins import defaults_with
 from crawler.settings import Settings
 from crawler.store import domains, hand_out, report

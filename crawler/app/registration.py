@@ -29,7 +29,7 @@ from crawler.core.http import (
     registrable,
     scheme_of,
 )
-from crawler.core.visit import PERMANENT, TEMPORARY
+from crawler.core.visit.visit import PERMANENT, TEMPORARY
 from crawler.engine import good_copy, received_of
 from crawler.errors import BadInput
 from crawler.store import claim, domains

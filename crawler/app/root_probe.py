@@ -20,7 +20,7 @@ from crawler.core.http import (
     is_private,
     parse_robots,
 )
-from crawler.core.visit import OVERLOADED
+from crawler.core.visit.visit import OVERLOADED
 from crawler.engine import PacedWeb, Pacer, ask_for_robots, received_of
 from crawler.store.claim import slotted
 

@@ -6,15 +6,9 @@ from datetime import datetime
 from crawler.app.registration import domain_named, require_not_before_last_visit, url_of
 from crawler.app.status import format_wait, why_not_now
 from crawler.clock import Clock
-from crawler.core.change import (
-    Change,
-    Difference,
-    ExplainedBlock,
-    Why,
-    difference,
-    explain_blocks,
-    why_no_news,
-)
+from crawler.core.change.change import Change
+from crawler.core.change.difference import Difference, difference
+from crawler.core.change.explain import ExplainedBlock, Why, explain_blocks, why_no_news
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Unreached, Url
 from crawler.core.rendering.outcome import RenderChoice

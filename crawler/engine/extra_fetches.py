@@ -7,17 +7,8 @@ from datetime import datetime
 from crawler.core.http import Fetched, Unreached, Url
 from crawler.core.page import BlockList, Parsed, digest
 from crawler.core.soft_errors import TextSketch
-from crawler.core.visit import (
-    NETWORK_FAILURES,
-    Baseline,
-    Known,
-    Target,
-    Visit,
-    is_same_page,
-    not_found_text,
-    refusal_of,
-    with_soft_error_signs,
-)
+from crawler.core.visit.soft_errors import is_same_page, not_found_text, with_soft_error_signs
+from crawler.core.visit.visit import NETWORK_FAILURES, Baseline, Known, Target, Visit, refusal_of
 from crawler.engine.parsing import DomainParser
 from crawler.engine.rendering.page_reader import PageReader
 from crawler.engine.requests.breaker import CircuitBreaker

@@ -8,7 +8,8 @@ from itertools import islice
 from crawler.core.domain import Lease
 from crawler.core.http import Bounds, Fetched, Reason, Url
 from crawler.core.page import MAX_LIST_BYTES, ListEntry, UrlList
-from crawler.core.visit import Known, ListNews, Target, is_same_list, listed_links, source_of
+from crawler.core.visit.lists import is_same_list, listed_links, source_of
+from crawler.core.visit.visit import Known, ListNews, Target
 from crawler.engine.parsing import DomainParser
 from crawler.store.record import ChunkNews, ListChunk
 

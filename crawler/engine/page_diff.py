@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from crawler.core.change import PageDiff, diff_pages, diff_texts, difference, significant
+from crawler.core.change.difference import difference, significant
+from crawler.core.change.word_diff import PageDiff, diff_pages, diff_texts
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched
 from crawler.core.page import BlockList

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from crawler.core.domain import Lease
 from crawler.core.http import PageKey
-from crawler.core.visit import Known, Visit, reconsider
+from crawler.core.visit.decide import reconsider
+from crawler.core.visit.visit import Known, Visit
 from crawler.engine.requests.breaker import CircuitBreaker
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.store_port import LeasedStore

@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from crawler.core.change import Change, Rung
+from crawler.core.change.change import Change, Rung
 from crawler.core.domain import Domain, Hold
 from crawler.core.http import Url
 from crawler.core.rendering.outcome import RenderChoice
-from crawler.core.visit import State, Visit
+from crawler.core.visit.visit import State, Visit
 
 MOST_NAMED = 50  # pages of each kind
 TOLD = frozenset({Change.FIRST, Change.CHANGED, Change.GONE, Change.MOVED, Change.BACK})

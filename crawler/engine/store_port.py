@@ -10,13 +10,13 @@ from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
 from crawler.core.budget import NO_REFUND, Refund
-from crawler.core.change import NoiseMask
+from crawler.core.change.mask import NoiseMask
 from crawler.core.domain import Hold, Lease, RobotsCopy
 from crawler.core.http import PageKey
 from crawler.core.page import Parsed
 from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
-from crawler.core.visit import Target, Visit
+from crawler.core.visit.visit import Target, Visit
 from crawler.errors import StoreUnavailable
 from crawler.plugins import defaults_with, is_policy
 from crawler.settings import Settings

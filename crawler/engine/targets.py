@@ -7,7 +7,7 @@ from functools import cached_property
 
 from crawler.core.http import PageKey
 from crawler.core.opic import Order
-from crawler.core.visit import Target, Visit
+from crawler.core.visit.visit import Target, Visit
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.requester import Requester
 from crawler.engine.store_port import LeasedStore

@@ -8,12 +8,14 @@ from functools import partial
 
 from crawler.clock import Clock
 from crawler.core.budget import opening
-from crawler.core.change import NO_MASK, NoiseMask, Observation, update_mask
+from crawler.core.change.mask import NO_MASK, NoiseMask
+from crawler.core.change.observation import Observation, update_mask
 from crawler.core.domain import Domain
 from crawler.core.http import Answer, Fetched, Url
 from crawler.core.page import WHOLE, BlockList, Parsed, Version, View
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import NEVER, Baseline, Known, Target, Visit, decide, refusal_of
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import NEVER, Baseline, Known, Target, Visit, refusal_of
 from crawler.engine.extra_fetches import baseline_of, fetch_again
 from crawler.engine.lease import give_back
 from crawler.engine.parsing import DomainParser

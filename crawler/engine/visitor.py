@@ -8,36 +8,19 @@ from datetime import datetime
 from functools import partial
 
 from crawler.clock import Clock
-from crawler.core.change import Change, SiteEdit, take_site_edits
+from crawler.core.change.change import Change
+from crawler.core.change.edits import SiteEdit
+from crawler.core.change.observation import take_site_edits
 from crawler.core.freshness import Wanted
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, PageKey, Unreached, Url, Validators
 from crawler.core.page import Fingerprint, ListKind, Parsed, distance_bits, is_list_body
 from crawler.core.soft_errors import SoftError, is_probe_due, probe_answered, probe_sent
 from crawler.core.validators import head_outcome_of, head_shows_same, spared_visit, validators_to_verify
-from crawler.core.visit import (
-    OVERLOADED,
-    Baseline,
-    Comparison,
-    Known,
-    Target,
-    Visit,
-    as_kept,
-    compare,
-    decide,
-    list_refusal_of,
-    list_visit,
-    may_be_soft_404,
-    memory_after,
-    needs_baseline,
-    no_list_visit,
-    refusal_of,
-    refused_visit,
-    unfinished_visit,
-    unreadable_visit,
-    unrendered_visit,
-    wants_second_fetch,
-    with_news,
-)
+from crawler.core.visit.decide import Comparison, as_kept, compare, decide, needs_baseline, wants_second_fetch
+from crawler.core.visit.lifecycle import failed_visit, refused_visit, unfinished_visit, unrendered_visit
+from crawler.core.visit.lists import list_visit, no_list_visit, with_news
+from crawler.core.visit.soft_errors import may_be_soft_404, memory_after
+from crawler.core.visit.visit import OVERLOADED, Baseline, Known, Target, Visit, refusal_of
 from crawler.engine.extra_fetches import baseline_of, fetch_again, probe_not_found
 from crawler.engine.lists import LIST_BOUNDS, ListReader
 from crawler.engine.parsing import DomainParser
@@ -135,12 +118,11 @@ class Visitor:
         answer = await self.let_in(target, answer, logins=logins)
         if isinstance(answer, Fetched) and 200 <= answer.status < 300 and is_list_body(answer.body):
             return await self._with_list(target, answer)
-        visit = await self.decided(target, answer, now=self.clock.now())
-        return await self.tested(visit, validators_to_verify(visit))
+        return await self.tested(await self.decided(target, answer, now=self.clock.now()))
 
     async def _looked_at_list(self, target: Target) -> Visit | None:
         """A look at a sitemap or a feed: one at a time, since each may be large."""
-        refusal = list_refusal_of(target.url, known=self.known)
+        refusal = refusal_of(target.url, depth=target.depth, known=self.known, is_list=True)
         if refusal:
             return refused_visit(target, reason=refusal, now=self.clock.now())
         async with self.lists.alone:
@@ -156,10 +138,9 @@ class Visitor:
         found = await self.lists.read(target, answer)
         now = self.clock.now()
         if found is None:
-            return unreadable_visit(target, answer, now=now)
+            return failed_visit(target, answer, now=now, reason="unreadable")
         if found.kind is None:
-            was_list = target.known_list is not None and (target.version is None or target.known_list.reads > 0)
-            if was_list:
+            if target.known_list is not None and (target.version is None or target.known_list.reads > 0):
                 return no_list_visit(target, answer, found.finding, now=now)
             return await self.decided(target, answer, now=now)
         news = await self.lists.admit(target, found, known=self.known)
@@ -211,7 +192,7 @@ class Visitor:
         self.known = replace(self.known, renders=self.reader.learnt(self.known.renders, target, read))
         self._beside[target.key] += ExtraCost(received_bytes=read.received_bytes)
         if not read.is_readable:
-            return unreadable_visit(target, answer, now=now)
+            return failed_visit(target, answer, now=now, reason="unreadable")
         if read.failure is not None:
             visit = unrendered_visit(target, answer, read.failure, now=now)
         else:
@@ -241,7 +222,8 @@ class Visitor:
         is_in_doubt = may_be_soft_404(visit) or self.recent_texts.are_like(visit)
         if is_in_doubt and not (is_shell and self.known.renders.needs_shells):
             async with self._probing:  # a probe that another visit has sent answers for this one, too
-                if self.is_probe_due(visit):
+                lacks_evidence = visit.reason == SoftError.REPLACED
+                if is_probe_due(self.known.soft_errors, now=visit.at, lacks_evidence=lacks_evidence):
                     await self.probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)
             visit = judged(known=self.known)
         if is_shell:
@@ -274,11 +256,6 @@ class Visitor:
             comparison = compare(target, parsed, baseline, now=now, known=self.known)
         return baseline, comparison
 
-    def is_probe_due(self, visit: Visit) -> bool:
-        """Return whether the domain may be asked for a URL that cannot exist, to tell more of this visit."""
-        lacks_evidence = visit.reason == SoftError.REPLACED
-        return is_probe_due(self.known.soft_errors, now=visit.at, lacks_evidence=lacks_evidence)
-
     async def probe(self, target: Target, *, is_rendered: bool) -> None:
         """Ask the domain for a URL that cannot exist, so that a soft 404 is recognised.
 
@@ -291,12 +268,12 @@ class Visitor:
             target, partial(self.ask_beside, target), self.reader, known=self.known, is_rendered=is_rendered
         )
         if absent is not None:
-            self.known = replace(
-                self.known, soft_errors=probe_answered(self.known.soft_errors, absent, keep_good_count=is_later)
-            )
+            soft_errors = probe_answered(self.known.soft_errors, absent, keep_good_count=is_later)
+            self.known = replace(self.known, soft_errors=soft_errors)
 
-    async def tested(self, visit: Visit, doubted: Validators) -> Visit:
-        """The visit, with whether the doubted validators would have hidden its change (challenge)."""
+    async def tested(self, visit: Visit) -> Visit:
+        """The visit, with whether its doubted validators would have hidden its change (challenge)."""
+        doubted = validators_to_verify(visit)
         if doubted == NO_VALIDATORS or self.requester.is_stopping:
             return visit
         answer = await self.ask_beside(visit.target, visit.target.url, validators=doubted)

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.core.change import diff_words, excerpt, with_marks
+from crawler.core.change.word_diff import diff_words, excerpt, with_marks
 from crawler.core.freshness import ELSEWHERE, REQUESTED, Terms, Wanted, credible_interval
 from crawler.core.http import Refusal, Scope, Url, parse_robots
 from crawler.core.soft_errors import MAX_WITHHELD
-from crawler.core.visit import NEVER, State
+from crawler.core.visit.visit import NEVER, State
 from crawler.format.reasons import RENDERING_WORDS, format_reason
 from crawler.format.values import format_count, format_instant, format_rate, format_share, format_span, format_when
 from crawler.planner.page_value import Bound, Due, amount_factor

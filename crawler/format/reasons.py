@@ -2,11 +2,12 @@
 
 from http import HTTPStatus
 
-from crawler.core.change import Change, Why
+from crawler.core.change.change import Change
+from crawler.core.change.explain import Why
 from crawler.core.http import Reason
 from crawler.core.rendering.outcome import RenderChoice, RenderFailure
 from crawler.core.soft_errors import SoftError
-from crawler.core.visit import BULK_REDIRECT, REDIRECT_TO_EXISTING
+from crawler.core.visit.lifecycle import BULK_REDIRECT, REDIRECT_TO_EXISTING
 from crawler.engine import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
 
 # What a crawl found of pages that it names, in the order in which people want to see them.

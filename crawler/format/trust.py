@@ -4,14 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from crawler.core.http import Validators
-from crawler.core.validators import (
-    SENT,
-    Trust,
-    Validator,
-    head_validators,
-    validators_to_send,
-    with_suspicion,
-)
+from crawler.core.validators import SENT, Trust, Validator, head_validators, validators_to_send, with_suspicion
 from crawler.store.learned import TrustRow
 
 NAMES = {Validator.ETAG: "ETag", Validator.LAST_MODIFIED: "Last-Modified"}

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from crawler import __version__
-from crawler.core.change import RunKind, diff_words, excerpt
+from crawler.core.change.word_diff import RunKind, diff_words, excerpt
 from crawler.core.page import BlockKind
 from crawler.notify.payload import content_of
 from crawler.notify.wording import BESIDE, MOST, history_of, title_of, what_of

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crawler.core.alert.condition import Condition, becomes_true, decimal_mark, masked_text, number_in
-from crawler.core.change import NoiseMask
+from crawler.core.change.mask import NoiseMask
 from crawler.core.domain import Domain
 from crawler.core.http import Authority, Fetched, Url, path_and_query, pattern_of
 from crawler.core.page import View

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crawler.core.alert.condition import ConditionKind
-from crawler.core.change import diff_words, excerpt, with_marks
+from crawler.core.change.word_diff import diff_words, excerpt, with_marks
 from crawler.core.page import BlockKind
 from crawler.store.report import EventKind
 

@@ -21,7 +21,7 @@ from crawler.core.freshness import (
 )
 from crawler.core.http import key_of
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store.report import Explanation, PageFacts
 
 FOREVER_DAYS = 1e6  # no bound: the terms' own are looked at by themselves

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.harness.database import migrated
 from crawler.clock import Clock
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, path_and_query

@@ -10,7 +10,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain_settings import DomainSettings
 from labs.replay.crawl import Plan, Replay, Visit
 from labs.replay.history import PageLife, SiteHistory

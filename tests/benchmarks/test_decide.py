@@ -6,7 +6,7 @@ from benchmarks.change.ours import known_of, new_target
 from benchmarks.pages.decide import FIRST, LOOKS, look, paired, target_of, timed_look, written
 from benchmarks.pages.documents import PACKAGES, Document, of_size
 from benchmarks.pages.fingerprint import main_texts
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.http import Url
 from tests.engine.corpus import CorpusError
 

@@ -1,6 +1,5 @@
 from crawler.core.http import Validators
-from crawler.core.validators import NO_TRUST, Trust, Validator, ValidatorStats
-from crawler.core.validators.challenge import YOUNG
+from crawler.core.validators import NO_TRUST, YOUNG, Trust, Validator, ValidatorStats
 from crawler.format.trust import describe_trust, format_conditional_request
 
 HELD = Validators('"1"')

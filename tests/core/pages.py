@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.change import NO_MASK, Difference, NoiseMask, Observation, difference, significant, update_mask
-from crawler.core.change.difference import SAME
+from crawler.core.change.difference import SAME, Difference, difference, significant
+from crawler.core.change.mask import NO_MASK, NoiseMask
+from crawler.core.change.observation import Observation, update_mask
 from crawler.core.http import Url, key_of
 from crawler.core.page import WHOLE, Block, BlockKind, BlockList, View, block_list, extract
 

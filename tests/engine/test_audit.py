@@ -9,7 +9,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import Agreement, pooled_agreement
 from crawler.core.http import Authority
 from crawler.core.page_rules import PageRule
-from crawler.core.visit import NEVER
+from crawler.core.visit.visit import NEVER
 from crawler.planner import audit_domains, findings
 from crawler.planner.audit import ALL
 from crawler.store import domains, plan

@@ -2,8 +2,7 @@
 
 import pytest
 
-from crawler.core.validators import Validator
-from crawler.core.validators.challenge import YOUNG
+from crawler.core.validators import YOUNG, Validator
 from crawler.store.database import Database
 from crawler.store.learned import trust_rows
 from tests.engine.crawls import page, recrawl, versions

@@ -11,7 +11,9 @@ import psutil
 
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url
+from crawler.core.page_rules import PageRules
 from crawler.engine import ParserPool
+from crawler.engine.parsing import DomainParser
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, RECRAWL, START, coins_missing, environ, register, rows
@@ -133,7 +135,7 @@ async def test_no_page_takes_more_than_five_seconds_of_processor_time_to_read() 
                 status=200, body=body, received_bytes=len(body), elapsed=DAY, content_type=kind or "text/html"
             )
             before = await asyncio.to_thread(cpu_seconds)
-            await readers.parse(answer, Url(f"http://site.test/{path}"))
+            await DomainParser(readers, PageRules()).parse(answer, Url(f"http://site.test/{path}"))
             took[path] = await asyncio.to_thread(cpu_seconds) - before
     assert max(took.values()) < LONGEST_CPU_S, took
 

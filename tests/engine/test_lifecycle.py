@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.core.page_rules import PageRule

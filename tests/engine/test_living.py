@@ -5,7 +5,7 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.store.database import Database
 from labs.demo.server import LivingServer

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.core.change import PageDiff
+from crawler.core.change.word_diff import PageDiff
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.engine import DomainParser, ParserPool, diff_versions
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -1,13 +1,13 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.change import PageDiff, RunKind
+from crawler.core.change.word_diff import PageDiff, RunKind
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url
 from crawler.core.page import View
 from crawler.core.page_rules import PageRule
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.engine import ParserPool, diff_versions
 from crawler.store import domains
 from crawler.store.database import Database

@@ -16,11 +16,12 @@ import pytest
 from crawler.core.http import Fetched, Url
 from crawler.core.novelty import sample_of
 from crawler.core.page import View, parse
+from crawler.core.page_rules import PageRule, PageRules
 from crawler.engine import ParserPool
-from crawler.engine.parsing.parser_pool import ReadingLimits
+from crawler.engine.parsing import DomainParser
+from crawler.engine.parsing.parser_pool import FairShares, ReadingLimits
 from crawler.engine.parsing.parser_process import STATM
 from crawler.engine.parsing.reader import PARSER
-from crawler.engine.parsing.shares import FairShares
 from tests.core.printed import compressed, printed
 
 MEGABYTE = 1_000_000
@@ -31,6 +32,10 @@ def answer(body: bytes) -> Fetched:
     return Fetched(
         status=200, body=body, received_bytes=len(body), elapsed=timedelta(0), content_type="text/html; charset=utf-8"
     )
+
+
+def domain(readers: ParserPool, *rules: PageRule) -> DomainParser:
+    return DomainParser(readers, PageRules(rules))
 
 
 def children() -> set[int]:
@@ -44,7 +49,7 @@ def children() -> set[int]:
 async def started(readers: ParserPool) -> frozenset[int]:
     """The reading processes, once there are any."""
     while not readers.pids:
-        await readers.parse(answer(b"<p>x"), URL)
+        await domain(readers).parse(answer(b"<p>x"), URL)
         await asyncio.sleep(0)
     return readers.pids
 
@@ -53,7 +58,7 @@ async def test_another_process_reads_what_this_one_does() -> None:
     pages = [b"<title>t</title><p>one <a href=/a>a</a>", b"", b"\xff\xfe<p>", b"%PDF-1.4", b"<p>" * 5000]
     async with ParserPool(2, few=0) as readers:
         await started(readers)
-        found = await asyncio.gather(*(readers.parse(answer(page), URL) for page in pages * 3))
+        found = await asyncio.gather(*(domain(readers).parse(answer(page), URL) for page in pages * 3))
 
     here = [parse(page, url=URL, content_type="text/html; charset=utf-8", robots_tag=None) for page in pages * 3]
     assert found == here
@@ -63,7 +68,7 @@ async def test_another_process_reads_what_this_one_does() -> None:
 @pytest.mark.parametrize("processes", [0, 1])
 async def test_a_pdf_is_read_in_another_process_however_few_there_are(processes: int) -> None:
     async with ParserPool(processes) as readers:
-        read = await readers.parse(answer(printed([(50, 700, "words")])), URL)
+        read = await domain(readers).parse(answer(printed([(50, 700, "words")])), URL)
 
         assert read is not None
         assert read.content.main == "words"
@@ -73,14 +78,14 @@ async def test_a_pdf_is_read_in_another_process_however_few_there_are(processes:
 
 @pytest.mark.parametrize("few", [0, 9])
 async def test_pieces_alone_are_those_of_what_is_read_whole(few: int) -> None:
-    view = View(ignore=("nav",))
+    rule = PageRule("/*", view=View(ignore=("nav",)))
     async with ParserPool(1, few=few) as readers:
         for body, kind in ((b"<nav>x</nav><p>words<a href=/y>there", "text/html"), (b"one\n\ntwo", "text/plain")):
             said = replace(answer(body), content_type=kind)
-            read = await readers.parse(said, URL, view=view)
+            read = await domain(readers, rule).parse(said, URL)
 
             assert read is not None
-            assert read.blocks == await readers.blocks(said, URL, view=view) != ()
+            assert read.blocks == await domain(readers, rule).blocks(said, URL) != ()
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux bounds a process's memory")
@@ -93,9 +98,9 @@ async def test_a_body_that_takes_too_much_memory_costs_that_body(told: list[logg
     assert len(bomb) < 10_000
 
     async with ParserPool(1) as readers:
-        assert await readers.parse(answer(bomb), URL) is None
+        assert await domain(readers).parse(answer(bomb), URL) is None
         assert [record.getMessage() for record in told] == ["reader.lost"]
-        assert await readers.parse(answer(printed([(50, 700, "words")])), URL) is not None
+        assert await domain(readers).parse(answer(printed([(50, 700, "words")])), URL) is not None
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux bounds a process's memory")
@@ -103,7 +108,7 @@ async def test_a_body_that_takes_more_than_its_size_lets_expect_is_given_more() 
     little = ReadingLimits(usual_bytes=1 << 20, per_byte=0)
     body = b"<p>a" * 60_000
     async with ParserPool(1, few=0, limits=little) as readers:
-        found = await readers.parse(answer(body), URL)
+        found = await domain(readers).parse(answer(body), URL)
 
     assert found is not None
     assert found.content.main == "\n".join("a" * 60_000)
@@ -114,9 +119,9 @@ async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
 ) -> None:
     slow = b"words and words<p>" * 100_000
     async with ParserPool(1, few=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
-        assert await readers.parse(answer(slow), URL) is None
+        assert await domain(readers).parse(answer(slow), URL) is None
         (pid,) = readers.pids or {0}
-        assert await readers.parse(answer(b"<p>x"), URL) is not None
+        assert await domain(readers).parse(answer(b"<p>x"), URL) is not None
         assert pid not in readers.pids
     assert [vars(record)["error"] for record in told] == ["it takes too much processor time"]
 
@@ -126,8 +131,8 @@ async def test_a_reader_that_stands_still_is_given_up_by_the_clock() -> None:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)
 
-        assert await readers.parse(answer(b"<p>x"), URL) is None
-        assert await readers.parse(answer(b"<p>y"), URL) is not None
+        assert await domain(readers).parse(answer(b"<p>x"), URL) is None
+        assert await domain(readers).parse(answer(b"<p>y"), URL) is not None
         assert pid not in children()
 
 
@@ -136,9 +141,9 @@ async def test_a_reader_with_an_answer_that_nobody_takes_freezes_nobody() -> Non
     large = b"<p>" + b"a word and " * 900_000
     limits = ReadingLimits(longest=timedelta(seconds=0.01))
     async with ParserPool(1, few=0, limits=limits) as readers:
-        assert await readers.parse(answer(large), URL) is None
+        assert await domain(readers).parse(answer(large), URL) is None
         async with asyncio.timeout(30):
-            while not await readers.parse(answer(b"<p>y"), URL):
+            while not await domain(readers).parse(answer(b"<p>y"), URL):
                 await asyncio.sleep(0.1)
     assert children() == set()
 
@@ -203,9 +208,9 @@ async def test_who_was_cancelled_and_has_not_left_yet_is_given_nothing() -> None
 async def test_after_a_reader_was_lost_another_one_reads() -> None:
     async with ParserPool(1, few=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
         await started(readers)
-        assert await readers.parse(answer(b"words and words<p>" * 100_000), URL) is None
+        assert await domain(readers).parse(answer(b"words and words<p>" * 100_000), URL) is None
         assert not readers.pids
-        assert await readers.parse(answer(b"<p>x"), URL) is not None
+        assert await domain(readers).parse(answer(b"<p>x"), URL) is not None
         assert len(readers.pids) == 1
 
 
@@ -224,11 +229,14 @@ async def test_who_is_cancelled_while_it_waits_leaves_no_share_behind() -> None:
 async def test_a_sample_that_a_process_takes_is_what_would_be_taken_here() -> None:
     body = b"<p>Some words of room 12 that say a few things<p>and a few more"
     async with ParserPool(1, few=0) as readers:
-        await readers.parse(answer(body), URL)
+        await domain(readers).parse(answer(body), URL)
         async with asyncio.timeout(60):
             while not readers.pids:
                 await asyncio.sleep(0.01)
-        found, plain = await readers.parse(answer(body), URL, sampled=True), await readers.parse(answer(body), URL)
+        found, plain = (
+            await domain(readers).parse(answer(body), URL, sampled=True),
+            await domain(readers).parse(answer(body), URL),
+        )
 
     assert found is not None
     assert found.sample == sample_of(found.content, body, url=URL)
@@ -242,15 +250,15 @@ async def test_a_body_that_breaks_what_reads_it_costs_that_body(told: list[loggi
     async with ParserPool(1, few=few) as readers:
         if not few:
             await started(readers)
-        assert await readers.parse(answer(b"<p>x"), breaking) is None
+        assert await domain(readers).parse(answer(b"<p>x"), breaking) is None
         assert [record.getMessage() for record in told] == ["reader.lost"]
-        assert await readers.parse(answer(b"<p>x"), URL) is not None
+        assert await domain(readers).parse(answer(b"<p>x"), URL) is not None
 
 
 async def test_few_bodies_start_no_process() -> None:
     async with ParserPool(1, few=5) as readers:
         for _ in range(5):
-            await readers.parse(answer(b"<p>x"), URL)
+            await domain(readers).parse(answer(b"<p>x"), URL)
         await asyncio.sleep(0)
 
         assert children() == set()
@@ -258,7 +266,8 @@ async def test_few_bodies_start_no_process() -> None:
 
 async def test_what_an_expression_is_applied_to_is_read_elsewhere() -> None:
     async with ParserPool(0) as readers:
-        found = await readers.parse(answer(b"<p>built in 12 ms"), URL, view=View(ignore_text=("[0-9]+ ms",)))
+        parser = domain(readers, PageRule("/*", view=View(ignore_text=("[0-9]+ ms",))))
+        found = await parser.parse(answer(b"<p>built in 12 ms"), URL)
 
         assert len(readers.pids) == 1
         assert found is not None
@@ -269,7 +278,7 @@ async def test_another_takes_the_place_of_a_reader_that_dies() -> None:
     async with ParserPool(1, few=0) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)  # so that it has the body, and cannot be done with it
-        reading = asyncio.create_task(readers.parse(answer(b"<p>x"), URL))
+        reading = asyncio.create_task(domain(readers).parse(answer(b"<p>x"), URL))
         await asyncio.sleep(0)
         os.kill(pid, signal.SIGKILL)
 

@@ -8,7 +8,7 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.report import check, pages_at, version_of

@@ -9,7 +9,7 @@ from statistics import fmean
 import pytest
 
 from crawler.app.overview import DomainFacts, examine_domain, summarize_domain
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.http import path_and_query
 from crawler.engine import holder_name

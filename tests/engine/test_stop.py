@@ -7,7 +7,7 @@ import pytest
 
 from crawler.clock import Clock
 from crawler.core.http import PageKey
-from crawler.core.visit import Target
+from crawler.core.visit.visit import Target
 from crawler.engine import CrawlLimits, ShiftResult, open_resources, run_shift
 from crawler.engine.store_port import RetryingStore
 from crawler.store.database import Database

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.store.database import open_database
 from labs.__main__ import main
 from labs.replay.crawl import Plan, Replay, Report, Visit, replay

@@ -15,7 +15,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.http import Authority, key_of
 from crawler.core.retention import Dated, kept_versions
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.errors import CursorTooOld
 from crawler.prune import keep_quota, prune, prune_domain
 from crawler.store import domains, record, report, retention, subscriptions

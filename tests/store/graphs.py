@@ -14,7 +14,8 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Answer, Authority, Fetched, PageKey, Reason, Unreached, Url, parse_robots
 from crawler.core.opic import Order, Ordering, aged, level_of, ranks_of
-from crawler.core.visit import Known, State, Target, Visit, decide
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Known, State, Target, Visit
 from crawler.store import claim, domains, hand_out, record
 from crawler.store.database import Database
 from tests.store import made_up

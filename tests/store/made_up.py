@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from crawler.core.domain import Domain, Lease
 from crawler.core.freshness import Defaults
 from crawler.core.http import ALLOW_ALL, Answer, Fetched, NotModified, PageKey, Url, Validators, key_of
-from crawler.core.visit import Known, Target, Visit, decide
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Known, Target, Visit
 from crawler.store import claim, hand_out, record
 from crawler.store.database import Database
 

@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.core.change import ExplainedBlock, NoiseMask, explain_blocks
+from crawler.core.change.explain import ExplainedBlock, explain_blocks
+from crawler.core.change.mask import NoiseMask
 from crawler.core.http import Expression
 from crawler.core.page import WHOLE, BlockKind, BlockList
 

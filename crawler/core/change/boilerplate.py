@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from crawler.core.http import PageKey
-from crawler.core.noise import Words
+from crawler.core.noise.words import Words
 from crawler.core.page import Block, number_of
 
 MOST_COUNTED = 2048  # blocks of one domain that are counted, and as many paths
@@ -55,7 +55,7 @@ class Boilerplate:
     def contains(self, form: int) -> bool:
         """Whether a block stands on nearly all pages now."""
         count = self.counts.get(form)
-        return _is_boilerplate(count, self.looks) and self._is_common(count)
+        return self._is_common(count) and _is_boilerplate(count, self.looks)
 
     def is_shared(self, form: int, *, least: float) -> bool:
         """Whether ENOUGH_PAGES pages have a block, and of the looks at its path since the first at least that share."""
@@ -72,11 +72,9 @@ class Boilerplate:
     def has_dropped(self, form: int) -> bool:
         """Whether a block was boilerplate, and the last few pages with its path did not have it."""
         count = self.counts.get(form)
-        return (
-            self._is_common(count)
-            and count.was_boilerplate
-            and self.looks.get(count.path, 0) - count.last >= ENOUGH_PAGES
-        )
+        if not self._is_common(count) or not count.was_boilerplate:
+            return False
+        return self.looks.get(count.path, 0) - count.last >= ENOUGH_PAGES
 
     def _is_common(self, count: BlockCount | None) -> TypeGuard[BlockCount]:
         """Whether a block's path is no peculiarity of a few pages, such as the same index in each language."""
@@ -89,7 +87,7 @@ class Boilerplate:
     def turns_to(self, form: int) -> bool:
         """Whether a block is the current text of a path that `turns`: on SEVERAL_PAGES, and on nearly all since."""
         count = self.counts.get(form)
-        return _is_on(count, self.looks, pages=SEVERAL_PAGES) and count is not None and self.turns(count.path)
+        return count is not None and _is_boilerplate(count, self.looks, pages=SEVERAL_PAGES) and self.turns(count.path)
 
 
 NO_BOILERPLATE = Boilerplate()
@@ -100,11 +98,7 @@ def form_of(block: Block, words: Words) -> int:
     return number_of(f"{block.css_path} {block.kind} {' '.join(words)}")
 
 
-def _is_boilerplate(count: BlockCount | None, looks: Mapping[int, int]) -> bool:
-    return _is_on(count, looks, pages=ENOUGH_PAGES)
-
-
-def _is_on(count: BlockCount | None, looks: Mapping[int, int], *, pages: int) -> bool:
+def _is_boilerplate(count: BlockCount | None, looks: Mapping[int, int], *, pages: int = ENOUGH_PAGES) -> bool:
     """Whether so many pages have a block, and nearly all looks at its path have met it since the first that did."""
     if count is None or len(count.pages) < pages or looks.get(count.path, 0) < count.last:
         return False
@@ -128,14 +122,8 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
             count = BlockCount(path, (), first=looks[path], last=looks[path], looks=0)
         gap = looks[path] - count.last - 1
         pages = count.pages if page in count.pages or len(count.pages) >= ENOUGH_PAGES else (*count.pages, page)
-        count = BlockCount(  # not `replace`, which takes three times as long, for each block of a page
-            path=count.path,
-            pages=pages,
-            first=count.first,
-            last=looks[path],
-            looks=count.looks + 1,
-            was_boilerplate=count.was_boilerplate,
-        )
+        # Not `replace`, which takes three times as long, for each block of a page.
+        count = BlockCount(count.path, pages, count.first, looks[path], count.looks + 1, count.was_boilerplate)
         if not count.was_boilerplate and _is_boilerplate(count, looks):
             count = replace(count, was_boilerplate=True)
             turned[path] = turned.get(path, 0) + 1 if _follows(count, counts) else max(1, turned.get(path, 0))

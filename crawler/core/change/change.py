@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.core.change.difference import SAME, Difference
-from crawler.core.change.distance import NO_DISTANCE, Distance
+from crawler.core.change.difference import NO_DISTANCE, SAME, Difference, Distance
 from crawler.core.page import Version, distance_bits
 
 

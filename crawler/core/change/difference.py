@@ -1,24 +1,18 @@
-"""The difference between two versions of a page, block by block, and the significant part of it."""
+"""The difference between two versions of a page, block by block: its significant part, and its size."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawler.core.change.boilerplate import form_of
+from crawler.core.change.edits import Sides, edit_key
 from crawler.core.change.mask import NoiseMask
-from crawler.core.change.template_edits import Sides, edit_key, may_be_template_edit
-from crawler.core.noise import (
-    Volatile,
-    clock_in,
-    counterparts,
-    counts_time,
-    gaps,
-    is_stamp,
-    tells_the_day,
-    words_of,
-)
-from crawler.core.page import Block, BlockKind, BlockList
+from crawler.core.noise.alignment import counterparts, gaps
+from crawler.core.noise.dates import clock_in, is_stamp, tells_the_day
+from crawler.core.noise.noise import Volatile
+from crawler.core.noise.relative_time import counts_time
+from crawler.core.noise.words import words_of
+from crawler.core.page import Block, BlockKind, BlockList, distance_bits, fingerprint_of
 
 MOST_GUESSED = 8  # blocks of one path in a gap of which some came or went; up to so many, order tells which is which
 
@@ -47,6 +41,25 @@ class Difference:
         yield from self.replaced
         yield from ((block, None) for block in self.removed)
         yield from ((None, block) for block in self.added)
+
+    @property
+    def went(self) -> list[Block]:
+        """The blocks that were, of those that differ."""
+        return [*(was for was, _ in self.replaced), *self.removed]
+
+    @property
+    def came(self) -> list[Block]:
+        """The blocks that are, of those that differ."""
+        return [*(now for _, now in self.replaced), *self.added]
+
+    def only(self, is_kept: Callable[[Block | None, Block | None], bool]) -> "Difference":
+        """The part of the difference whose sides, before and after, pass a test."""
+        return replace(
+            self,
+            replaced=tuple(pair for pair in self.replaced if is_kept(*pair)),
+            removed=tuple(block for block in self.removed if is_kept(block, None)),
+            added=tuple(block for block in self.added if is_kept(None, block)),
+        )
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -100,14 +113,14 @@ def block_forms(page: BlockList, volatile: Volatile) -> list[tuple[BlockKind, tu
 def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Difference:
     """The part of a difference that is the page's own: not volatile, not the template's, and no date of a look."""
     if mask.template_edits:
-        found = _without_template_edits(found, mask)
+        found = found.only(lambda was, now: not _is_known_edit((was, now), mask))
     replaced: list[tuple[Block, Block]] = []
     removed = [block for block in found.removed if not _went_with_boilerplate(block, mask)]
-    added = [block for block in found.added if not _came_with_boilerplate(block, mask)]
+    added = [block for block in found.added if not mask.is_noise(block)]
     for before, after in found.replaced:
         if _is_turned(before, after, mask) or block_tells_the_day(before, after, mask, then=then, now=now):
             continue
-        went, came = _went_with_boilerplate(before, mask), _came_with_boilerplate(after, mask)
+        went, came = _went_with_boilerplate(before, mask), mask.is_noise(after)
         if not went and not came:
             replaced.append((before, after))
         elif not went:
@@ -117,41 +130,19 @@ def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: date
     return Difference(tuple(replaced), tuple(removed), tuple(added))
 
 
-def is_template_place(sides: Sides, found: Difference, mask: NoiseMask) -> bool:
-    """Whether a change may be an edit of the site's template, by where it stands."""
-    before, after = found.pages
-    return may_be_template_edit(sides, mask.volatile, mask.boilerplate, before=before, after=after)
-
-
-def _without_template_edits(found: Difference, mask: NoiseMask) -> Difference:
-    def is_own(*sides: Block | None) -> bool:
-        was, now = sides
-        edit = mask.template_edits.get(edit_key((was, now), mask.volatile))
-        return edit is None or not edit.is_known
-
-    return replace(
-        found,
-        replaced=tuple(pair for pair in found.replaced if is_own(*pair)),
-        removed=tuple(block for block in found.removed if is_own(block, None)),
-        added=tuple(block for block in found.added if is_own(None, block)),
-    )
-
-
-def block_form(block: Block, mask: NoiseMask) -> int:
-    return form_of(block, mask.volatile.masked(block))
+def _is_known_edit(sides: Sides, mask: NoiseMask) -> bool:
+    """Whether a change is an edit of the site's template that is known already."""
+    edit = mask.template_edits.get(edit_key(sides, mask.volatile))
+    return edit is not None and edit.is_known
 
 
 def _went_with_boilerplate(block: Block, mask: NoiseMask) -> bool:
-    return mask.volatile.is_noise(block) or mask.boilerplate.has_dropped(block_form(block, mask))
-
-
-def _came_with_boilerplate(block: Block, mask: NoiseMask) -> bool:
-    return mask.volatile.is_noise(block) or mask.boilerplate.contains(block_form(block, mask))
+    return mask.volatile.is_noise(block) or mask.boilerplate.has_dropped(mask.form_of(block))
 
 
 def _is_turned(before: Block, after: Block, mask: NoiseMask) -> bool:
     """Whether one boilerplate block took another's place, or the two stand there by turns."""
-    boilerplate, was, now = mask.boilerplate, block_form(before, mask), block_form(after, mask)
+    boilerplate, was, now = mask.boilerplate, mask.form_of(before), mask.form_of(after)
     if boilerplate.contained(was) and (boilerplate.contained(now) or boilerplate.turns_to(now)):
         return True
     return mask.volatile.is_by_turns(before, after)
@@ -173,3 +164,55 @@ def block_tells_the_day(before: Block, after: Block, mask: NoiseMask, *, then: d
     return is_stamp(mask.volatile, before, after, then=then, now=now) or counts_time(
         mask.volatile, before, after, elapsed=now - then
     )
+
+
+TEXTS = frozenset({BlockKind.TEXT, BlockKind.TITLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far two versions are apart. bits: of 64 that differ, None where the page has no text of its own.
+
+    blocks: share of the page's own blocks, then and now, that differ: 0 to 1.
+    """
+
+    bits: int | None = None
+    blocks: float = 0.0
+
+
+NO_DISTANCE = Distance(0)
+
+
+def distance_between(after: BlockList, found: Difference, own: Difference, mask: NoiseMask) -> Distance:
+    """The distance of two versions that differ by `found`, of which `own` is the page's own doing.
+
+    after: the blocks of the new version.  Out of both texts are boilerplate, volatile places, and what differs without
+    being the page's own: so two versions that only noise tells apart have distance 0, whatever their bodies say.
+    """
+    if own == SAME:
+        return NO_DISTANCE
+    kept = _kept(mask.volatile.named(after), found, mask)
+    one, other = (fingerprint_of(_text([*kept, *changed], mask)) for changed in (own.went, own.came))
+    bits = None if one is None and other is None else 32
+    if one is not None and other is not None:
+        bits = distance_bits(one, other)
+    differing = len(own.went) + len(own.came)
+    return Distance(bits, differing / (differing + 2 * len(kept)))
+
+
+def _kept(after: BlockList, found: Difference, mask: NoiseMask) -> list[Block]:
+    """The page's own blocks that stand in both versions."""
+    came = Counter(found.came)
+    kept = []
+    for block in after:
+        if came[block]:
+            came[block] -= 1
+        elif block.text and not mask.is_noise(block):
+            kept.append(block)
+    return kept
+
+
+def _text(blocks: list[Block], mask: NoiseMask) -> str:
+    """The words of text blocks, with a gap for each volatile one."""
+    words = (mask.volatile.masked(block) for block in blocks if block.kind in TEXTS)
+    return "\n".join(map(" ".join, words))

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from crawler.core.change.boilerplate import form_of
 from crawler.core.change.difference import Difference, significant
 from crawler.core.change.mask import NoiseMask
-from crawler.core.noise import tells_the_day, words_of
+from crawler.core.noise.dates import tells_the_day
+from crawler.core.noise.words import words_of
 from crawler.core.page import Block, BlockKind, BlockList, View
 
 
@@ -44,14 +44,6 @@ class ExplainedBlock:
         return self.why in {Why.NOISE, Why.UNSTABLE, Why.BOILERPLATE, Why.RULE}
 
 
-def explain_block(block: Block, mask: NoiseMask) -> ExplainedBlock:
-    """A block with what a domain's mask hides of it."""
-    (block,) = mask.volatile.named((block,))
-    why = _why_masked(block, mask)
-    masked = _masked_in(block, mask)
-    return ExplainedBlock(block.kind, block.text, why or (Why.WORDS if masked else Why.NOT), masked)
-
-
 def explain_blocks(
     whole: BlockList, seen: BlockList, mask: NoiseMask, *, view: View, apart: Mapping[str, BlockList] | None = None
 ) -> list[ExplainedBlock]:
@@ -67,7 +59,10 @@ def explain_blocks(
         compared = replace(block, text=view.without_ignored(block.text))
         if left[compared]:
             left[compared] -= 1
-            found.append(replace(explain_block(compared, mask), rule=_cutting(block, view)))
+            (named,) = mask.volatile.named((compared,))
+            masked = _masked_in(named, mask)
+            why = _why_masked(named, mask) or (Why.WORDS if masked else Why.NOT)
+            found.append(ExplainedBlock(named.kind, named.text, why, masked, _cutting(block, view)))
         else:
             rule = next((rule for rule, lost in lacking.items() if lost[block]), _cutting(block, view))
             found.append(ExplainedBlock(block.kind, block.text, Why.RULE, rule=rule))
@@ -84,7 +79,7 @@ def _why_masked(block: Block, mask: NoiseMask) -> Why:
         return Why.UNSTABLE
     if mask.volatile.is_noise(block):
         return Why.NOISE
-    if mask.boilerplate.contains(form_of(block, mask.volatile.masked(block))):
+    if mask.is_boilerplate(block):
         return Why.BOILERPLATE
     return Why.NOT
 
@@ -114,8 +109,5 @@ def why_no_news(found: Difference, mask: NoiseMask, *, then: datetime, now: date
         if before.kind is not BlockKind.LINK and tells_the_day(*compared_words, then=then, now=now):
             return Why.DAY
     masked = [_why_masked(block, mask) for block in found.blocks]
-    return next((why for why in masked if why), Why.WORDS if _has_gaps(found, mask) else Why.BOILERPLATE)
-
-
-def _has_gaps(found: Difference, mask: NoiseMask) -> bool:
-    return any(mask.volatile.has_gaps(block) for block in found.blocks)
+    has_gaps = any(map(mask.volatile.has_gaps, found.blocks))
+    return next((why for why in masked if why), Why.WORDS if has_gaps else Why.BOILERPLATE)

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate
-from crawler.core.change.site_edits import NO_EDITS, Edits
-from crawler.core.change.template_edits import TemplateEdits
+from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate, form_of
+from crawler.core.change.edits import NO_EDITS, Edits, TemplateEdits
 from crawler.core.change.variants import Variants
-from crawler.core.noise import NOTHING_VOLATILE, Volatile
+from crawler.core.noise.noise import NOTHING_VOLATILE, Volatile
+from crawler.core.page import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,18 @@ class NoiseMask:
     edits: Edits = NO_EDITS
     template_edits: TemplateEdits = field(default_factory=dict)
     variants: Variants = field(default_factory=dict)
+
+    def form_of(self, block: Block) -> int:
+        """A number for a block's path, kind and masked words."""
+        return form_of(block, self.volatile.masked(block))
+
+    def is_boilerplate(self, block: Block) -> bool:
+        """Whether a block stands on nearly all pages now."""
+        return self.boilerplate.contains(self.form_of(block))
+
+    def is_noise(self, block: Block) -> bool:
+        """Whether a block is volatile as a whole, or boilerplate."""
+        return self.volatile.is_noise(block) or self.is_boilerplate(block)
 
 
 NO_MASK = NoiseMask()

@@ -4,39 +4,30 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from crawler.core.change.boilerplate import form_of, learn_page
-from crawler.core.change.difference import (
-    SAME,
-    Difference,
-    block_form,
-    block_forms,
-    block_tells_the_day,
-    difference,
-    is_template_place,
-    significant,
-)
-from crawler.core.change.mask import NoiseMask
-from crawler.core.change.site_edits import (
+from crawler.core.change.difference import SAME, Difference, block_forms, block_tells_the_day, difference, significant
+from crawler.core.change.edits import (
+    MOST_CHANGES,
     BoilerplateChange,
     SiteEdit,
     add_template_edit,
-    boilerplate_change,
+    edit_key,
+    language_of,
     learn_edits,
+    learn_template_edits,
+    may_be_template_edit,
+    name_of,
     take_due,
 )
-from crawler.core.change.template_edits import MOST_CHANGES, edit_key, language_of, learn_template_edits, name_of
+from crawler.core.change.mask import NoiseMask
 from crawler.core.http import PageKey, Url
-from crawler.core.noise import (
-    Volatile,
-    count_changes,
-    learn_aliases,
-    learn_elapsed,
-    learn_from_repeat,
-    learn_stamps,
-    trimmed,
-)
+from crawler.core.noise.alignment import learn_aliases
+from crawler.core.noise.dates import learn_stamps
+from crawler.core.noise.noise import Volatile, trimmed
+from crawler.core.noise.relative_time import learn_elapsed
+from crawler.core.noise.repeat_fetch import count_changes, learn_from_repeat
 from crawler.core.page import Block, BlockList, is_watched
 
 MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
@@ -93,14 +84,6 @@ def has_second_fetches_left(mask: NoiseMask, *, times: int = 1) -> bool:
     return mask.second_fetches < times * (ENOUGH_PAIRS + PAIRED_SHARE * mask.compared)
 
 
-def _with_aliases(mask: NoiseMask, seen: Observation) -> Volatile:
-    """The volatile places, with the path aliases that one look shows."""
-    if not seen.before:
-        return mask.volatile
-    aliases = learn_aliases(mask.volatile.aliases, seen.before, seen.after, met=mask.boilerplate.looks)
-    return mask.volatile if aliases is mask.volatile.aliases else replace(mask.volatile, aliases=aliases)
-
-
 def update_mask(mask: NoiseMask, seen: Observation) -> NoiseMask:
     """The mask after one more look."""
     return update_with_difference(mask, seen)[0]
@@ -108,7 +91,11 @@ def update_mask(mask: NoiseMask, seen: Observation) -> NoiseMask:
 
 def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMask, Difference]:
     """The mask after one more look, and the difference from the last Snapshot under that mask."""
-    volatile = _with_aliases(mask, seen)
+    volatile = mask.volatile
+    if seen.before:
+        aliases = learn_aliases(volatile.aliases, seen.before, seen.after, met=mask.boilerplate.looks)
+        if aliases is not volatile.aliases:
+            volatile = replace(volatile, aliases=aliases)
     seen = replace(
         seen,
         after=volatile.named(seen.after),
@@ -182,12 +169,12 @@ def _with_template_edits(
 ) -> NoiseMask:
     """The mask after counting what came, went or was replaced in a place of the template."""
     own = set(left.blocks)
-    changes = [(edit_key(sides, mask.volatile), sides) for sides in found.sides]
-    met = [
-        (key, sides)
-        for key, sides in changes[: MOST_CHANGES + 1]
-        if (key in mask.template_edits or not own.isdisjoint(sides)) and is_template_place(sides, found, mask)
-    ]
+    met = []
+    for sides in islice(found.sides, MOST_CHANGES + 1):
+        key = edit_key(sides, mask.volatile)
+        is_open = key in mask.template_edits or not own.isdisjoint(sides)
+        if is_open and may_be_template_edit(sides, mask.volatile, mask.boilerplate, pages=found.pages):
+            met.append((key, sides))
     known = learn_template_edits(
         mask.template_edits,
         met,
@@ -200,8 +187,7 @@ def _with_template_edits(
     edits = mask.edits
     for key, (was, now) in met:
         if key in known and known[key].is_known:
-            was_known, now_known = ((block, block_form(block, mask)) if block else None for block in (was, now))
-            edits = add_template_edit(edits, boilerplate_change(was_known, now_known), known[key].pages)
+            edits = add_template_edit(edits, _with_keys(was, now, mask), known[key].pages)
     return replace(mask, edits=edits, template_edits=known)
 
 
@@ -213,12 +199,13 @@ def take_site_edits(mask: NoiseMask, *, at: datetime) -> tuple[SiteEdit | None, 
 
 def _boilerplate_changes(found: Difference, mask: NoiseMask, seen: Observation) -> Iterator[BoilerplateChange]:
     """All blocks that differ, without volatile blocks and blocks that say the day."""
+    then = seen.then
+    for was, now in found.sides:
+        if was and now and then and block_tells_the_day(was, now, mask, then=then, now=seen.at):
+            continue
+        old, new = (None if block is None or mask.volatile.is_noise(block) else block for block in (was, now))
+        yield _with_keys(old, new, mask)
 
-    def known(block: Block) -> tuple[Block, int] | None:
-        return None if mask.volatile.is_noise(block) else (block, block_form(block, mask))
 
-    for was, now in found.replaced:
-        if seen.then is None or not block_tells_the_day(was, now, mask, then=seen.then, now=seen.at):
-            yield boilerplate_change(known(was), known(now))
-    yield from (boilerplate_change(known(block), None) for block in found.removed)
-    yield from (boilerplate_change(None, known(block)) for block in found.added)
+def _with_keys(was: Block | None, now: Block | None, mask: NoiseMask) -> BoilerplateChange:
+    return None if was is None else (was, ~mask.form_of(was)), None if now is None else (now, mask.form_of(now))

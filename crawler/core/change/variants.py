@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.core.http import PageKey
-from crawler.core.noise import NUMBER, Words, newest, numberless
+from crawler.core.noise.bounds import newest
+from crawler.core.noise.words import NUMBER, Words, numberless
 from crawler.core.page import number_of
 
 MOST_VARIANTS = 2048  # blocks of one domain's pages that went or came; the oldest are forgotten first

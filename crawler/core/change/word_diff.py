@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from crawler.core.noise import counterparts, gaps, words_of
+from crawler.core.noise.alignment import counterparts, gaps
+from crawler.core.noise.words import words_of
 from crawler.core.page import Block, BlockKind, BlockList
 
 LEAST_ALIKE = 0.4  # Dice coefficient of two blocks' words, from which on one is taken for an edit of the other
@@ -134,14 +135,14 @@ def diff_words(before: str, after: str, *, part: BlockKind = BlockKind.TEXT) -> 
     """
     one, other = _tokens(before, part), _tokens(after, part)
     if max(len(one), len(other)) > MOST_TOKENS:
-        return tuple(_runs([_Edit(kept="", old=before, new=after)], rest=""))
+        return _runs([_Edit("", before, after)])
     edits: list[_Edit] = []
     end = 0
     for old, new in gaps(one, other):
         kept = "".join(one[end : old.start])
         edits.append(_Edit(kept=kept, old="".join(one[old]), new="".join(other[new])))
         end = old.stop
-    return tuple(_runs(_without_scraps(edits), rest="".join(one[end:])))
+    return _runs(_without_scraps(edits), rest="".join(one[end:]))
 
 
 def excerpt(runs: Sequence[WordRun], *, beside: int, most: int) -> tuple[WordRun, ...]:
@@ -208,27 +209,22 @@ def _tokens(text: str, part: BlockKind) -> list[str]:
     return [*tokens, text[end:]] if end < len(text) else tokens
 
 
-def _without_scraps(edits: Sequence[_Edit]) -> Sequence[_Edit]:
-    """Edits joined over words between them that happen to be equal.
+def _without_scraps(edits: list[_Edit]) -> list[_Edit]:
+    """Edits joined over words between them that happen to be equal, as long as there are any.
 
     Such a scrap has no letter and no digit, or is not longer than either edit beside it.
     Source: Fraser, "Diff strategies", 2006, section 3.2 (semantic cleanup).
     """
-    while len(joined := _joined(edits)) < len(edits):
-        edits = joined
-    return joined
-
-
-def _joined(edits: Sequence[_Edit]) -> list[_Edit]:
-    found: list[_Edit] = []
-    for edit in edits:
-        if found and _is_scrap(found[-1], edit):
-            last = found.pop()
-            old, new = (before + edit.kept + after for before, after in zip(last[1:], edit[1:], strict=True))
-            found.append(_Edit(kept=last.kept, old=old, new=new))
-        else:
-            found.append(edit)
-    return found
+    many = len(edits) + 1
+    while len(edits) < many:
+        many, apart, edits = len(edits), edits, []
+        for edit in apart:
+            if edits and _is_scrap(edits[-1], edit):
+                last = edits[-1]
+                edits[-1] = _Edit(last.kept, last.old + edit.kept + edit.old, last.new + edit.kept + edit.new)
+            else:
+                edits.append(edit)
+    return edits
 
 
 def _is_scrap(one: _Edit, other: _Edit) -> bool:
@@ -236,12 +232,11 @@ def _is_scrap(one: _Edit, other: _Edit) -> bool:
     return len(other.kept) <= smaller or not any(map(str.isalnum, other.kept))
 
 
-def _runs(edits: Sequence[_Edit], *, rest: str) -> Iterator[WordRun]:
-    for edit in edits:
-        sides = ((RunKind.KEPT, edit.kept), (RunKind.OLD, edit.old), (RunKind.NEW, edit.new))
-        yield from (WordRun(kind, text) for kind, text in sides if text)
-    if rest:
-        yield WordRun(RunKind.KEPT, rest)
+def _runs(edits: Sequence[_Edit], *, rest: str = "") -> tuple[WordRun, ...]:
+    found = [
+        each for edit in edits for each in ((RunKind.KEPT, edit.kept), (RunKind.OLD, edit.old), (RunKind.NEW, edit.new))
+    ]
+    return tuple(WordRun(kind, text) for kind, text in (*found, (RunKind.KEPT, rest)) if text)
 
 
 def _shortened(text: str, beside: int, *, is_first: bool, is_last: bool) -> str:
@@ -265,16 +260,21 @@ def _aligned(before: BlockList, after: BlockList, news: Collection[Block] | None
     end = slice(len(before), len(before)), slice(len(after), len(after))
     for old, new in (*gaps(_forms(before), _forms(after)), end):
         while n < old.start:
-            yield _same(before[n], n, m)
+            yield BlockDiff(BlockStatus.SAME, before[n].kind, _runs([], rest=before[n].text), n, m, is_news=False)
             n, m = n + 1, m + 1
         for was_at, is_at in _pairs(before[old], after[new]):
             was = None if was_at is None else before[old.start + was_at]
             now = None if is_at is None else after[new.start + is_at]
             left -= len(was.text) + len(now.text) if was and now else 0
+            status = BlockStatus.CHANGED if was and now else BlockStatus.ADDED if now else BlockStatus.REMOVED
+            if was and now and left >= 0:
+                runs = diff_words(was.text, now.text, part=now.kind)
+            else:
+                runs = _runs([_Edit("", was.text if was else "", now.text if now else "")])
             yield BlockDiff(
-                status=_status(was, now),
+                status=status,
                 part=(now or was or _NOTHING).kind,
-                runs=_block_runs(was, now, in_words=left >= 0),
+                runs=runs,
                 was_at=None if was_at is None else old.start + was_at,
                 is_at=None if is_at is None else new.start + is_at,
                 is_news=own is None or any((side.kind, side.text) in own for side in (was, now) if side is not None),
@@ -284,23 +284,6 @@ def _aligned(before: BlockList, after: BlockList, news: Collection[Block] | None
 
 def _forms(page: BlockList) -> list[tuple[BlockKind, str]]:
     return [(block.kind, block.text) for block in page]
-
-
-def _same(block: Block, was_at: int, is_at: int) -> BlockDiff:
-    runs = (WordRun(RunKind.KEPT, block.text),) if block.text else ()
-    return BlockDiff(status=BlockStatus.SAME, part=block.kind, runs=runs, was_at=was_at, is_at=is_at, is_news=False)
-
-
-def _status(was: Block | None, now: Block | None) -> BlockStatus:
-    if was is None:
-        return BlockStatus.ADDED
-    return BlockStatus.REMOVED if now is None else BlockStatus.CHANGED
-
-
-def _block_runs(was: Block | None, now: Block | None, *, in_words: bool) -> tuple[WordRun, ...]:
-    if was is not None and now is not None and in_words:
-        return diff_words(was.text, now.text, part=now.kind)
-    return tuple(_runs([_Edit(kept="", old=was.text if was else "", new=now.text if now else "")], rest=""))
 
 
 def _pairs(old: BlockList, new: BlockList) -> Iterator[tuple[int | None, int | None]]:

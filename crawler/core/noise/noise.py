@@ -9,8 +9,8 @@ date between two looks that is all that differs, look after look, is the date of
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from crawler.core.noise.alignment import PathAliases, with_aliases
 from crawler.core.noise.bounds import newest, newest_within
-from crawler.core.noise.path_aliases import PathAliases, with_aliases
 from crawler.core.noise.session_params import Parameters, are_doubted, without_volatile
 from crawler.core.noise.stability import PROVEN, CounterStats, PathStats, ShapeStats, StampStats, VolatilityCount
 from crawler.core.noise.words import (
@@ -44,7 +44,7 @@ class Volatile:
     proofs: of blocks with gaps that second fetches met again, by form_of.
     own: blocks without gaps, by wording_of: they stood still while others of their path moved.
     path_stats: by kind_of.  counters: of numbers with one path and context.  shape_stats: by trial_of.
-    stamps: dates that outlive a second fetch (stamps.py).  aliases: the paths under which blocks are stored.
+    stamps: dates that outlive a second fetch (dates.py).  aliases: the paths under which blocks are stored.
     """
 
     patterns: Mapping[tuple[int, int], tuple[Pattern, ...]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Volatile:
         """The words of a block, with its gap in place of each volatile word."""
         words = self.words(block)
         gaps = self.gaps(block.css_path, words)
-        return tuple(gaps.get(n, word) for n, word in enumerate(words)) if gaps else words
+        return _with_gaps(words, gaps)
 
     def both(self, before: Block, after: Block) -> tuple[Words, Words]:
         """The masked words of a block then and now: a word that is volatile in one wording is masked in both."""
@@ -78,7 +78,7 @@ class Volatile:
         gaps = self.gaps(before.css_path, first) | self.gaps(after.css_path, second)
         if any(not agrees(gap, first[n]) or not agrees(gap, second[n]) for n, gap in gaps.items()):
             return self.masked(before), self.masked(after)
-        return tuple(gaps.get(n, w) for n, w in enumerate(first)), tuple(gaps.get(n, w) for n, w in enumerate(second))
+        return _with_gaps(first, gaps), _with_gaps(second, gaps)
 
     def loosely(self, before: Block, after: Block) -> tuple[Words, Words] | None:
         """Both wordings with *every* gap ever learned for this path and word count.
@@ -92,7 +92,7 @@ class Volatile:
             return None
         gaps = {n: gap for pattern in patterns for n, gap in gaps_of(pattern).items()}
         left = {n: gap for n, gap in gaps.items() if agrees(gap, first[n]) and agrees(gap, second[n])}
-        return tuple(left.get(n, w) for n, w in enumerate(first)), tuple(left.get(n, w) for n, w in enumerate(second))
+        return _with_gaps(first, left), _with_gaps(second, left)
 
     def words(self, block: Block) -> Words:
         """The words of a block, for a link without its volatile parameters."""
@@ -115,24 +115,18 @@ class Volatile:
 
     def swings(self, block: Block) -> bool:
         """Whether the text at this path differs, as a whole, from one fetch to the next."""
-        known = self.path_stats.get(kind_of(block))
-        return known is not None and known.swings
+        return self.path_stats.get(kind_of(block), PathStats()).swings
 
     def is_by_turns(self, before: Block, after: Block) -> bool:
         """Whether texts at this path replace each other within seconds, and one of the two blocks was among them.
 
         Two texts that differ in numbers only are not taken for two such texts.
         """
-        known = self.path_stats.get(kind_of(before))
-        if (
-            before.css_path != after.css_path
-            or before.kind is not after.kind
-            or known is None
-            or not known.turns
-            or list(map(numberless, words_of(before))) == list(map(numberless, words_of(after)))
-        ):
+        if before.css_path != after.css_path or not self.path_stats.get(kind_of(before), PathStats()).turns:
             return False
-        return noise_of(before) in self.noise or noise_of(after) in self.noise
+        if before.kind is not after.kind or self.noise.keys().isdisjoint((noise_of(before), noise_of(after))):
+            return False
+        return list(map(numberless, words_of(before))) != list(map(numberless, words_of(after)))
 
     def is_tested(self, block: Block) -> bool:
         """Whether second fetches have shown often enough that such a block stands still.
@@ -174,6 +168,10 @@ class Volatile:
 
 
 NOTHING_VOLATILE = Volatile()
+
+
+def _with_gaps(words: Words, gaps: Mapping[int, str]) -> Words:
+    return tuple(gaps.get(n, word) for n, word in enumerate(words)) if gaps else words
 
 
 def kind_of(block: Block) -> int:

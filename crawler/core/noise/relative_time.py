@@ -6,7 +6,7 @@ No gap is left in its place: only the number that the time foretells is ignored.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from crawler.core.http import PageKey
@@ -33,54 +33,45 @@ def learn_elapsed(volatile: Volatile, before: Block, after: Block, *, page: Page
     grown = _grown(volatile, before, after)
     if grown is None:
         return volatile
-    stats = volatile.counters.get(grown.key, CounterStats())
-    units = grown.units(elapsed) & (stats.units or _ALL_UNITS)
+    key, by = grown
+    stats = volatile.counters.get(key, CounterStats())
+    units = units_passed(by, elapsed) & (stats.units or _ALL_UNITS)
     if units:
         stats = replace(stats, times=stats.times + 1, units=units)
-        if grown.by == 1:
+        if by == 1:
             stats = replace(stats, ones=tuple(dict.fromkeys((*stats.ones, page)))[: MANY_PAGES << MOST_DOUBLED])
         else:
-            growths, pages = (*sorted(stats.growths - {grown.by}), grown.by), (*stats.pages, page)
+            growths, pages = (*sorted(stats.growths - {by}), by), (*stats.pages, page)
             growths, pages = growths[-ENOUGH_GROWTHS:], tuple(dict.fromkeys(pages))[:ENOUGH_PAGES]
             stats = replace(stats, growths=frozenset(growths), pages=pages)
     else:
         stats = CounterStats(missed=min(stats.missed + 1, MOST_MISSED))
-    return replace(volatile, counters=newest({**volatile.counters, grown.key: stats}, MOST_PATHS))
+    return replace(volatile, counters=newest({**volatile.counters, key: stats}, MOST_PATHS))
 
 
 def counts_time(volatile: Volatile, before: Block, after: Block, *, elapsed: timedelta) -> bool:
     """Whether all that differs is a number that counts the time, and has grown by as much as passed."""
     grown = _grown(volatile, before, after)
-    stats = volatile.counters.get(grown.key) if grown is not None else None
-    if grown is None or stats is None or not grown.units(elapsed) & stats.units:
+    if grown is None:
+        return False
+    key, by = grown
+    stats = volatile.counters.get(key, CounterStats())
+    if not units_passed(by, elapsed) & stats.units:
         return False
     many = MANY_PAGES << min(stats.missed, MOST_DOUBLED)
     is_clock = len(stats.growths) >= ENOUGH_GROWTHS or len(stats.pages) >= ENOUGH_PAGES or len(stats.ones) >= many
     return is_clock and stats.times >= FOUND_COUNTING << stats.missed
 
 
-def has_passed(by: int, elapsed: timedelta) -> bool:
-    """Whether so many hours, days or any other unit have passed, to the unit."""
-    return any(_agrees(by, unit, elapsed.total_seconds()) for unit in UNITS_S)
+def units_passed(by: int, elapsed: timedelta) -> frozenset[int]:
+    """The units, by index into UNITS_S, of which so many have passed, to the unit."""
+    passed_s = elapsed.total_seconds()
+    near = (n for n, unit_s in enumerate(UNITS_S) if unit_s <= passed_s * 2 and abs(by * unit_s - passed_s) < unit_s)
+    return frozenset(near) if by >= 1 else frozenset()
 
 
-def _agrees(by: int, unit_s: float, passed_s: float) -> bool:
-    return by >= 1 and unit_s <= passed_s * 2 and abs(by * unit_s - passed_s) < unit_s
-
-
-@dataclass(frozen=True, slots=True)
-class _Grown:
-    """A block of which only one number differs, and perhaps its unit. key: hash of path and context.  by: growth."""
-
-    key: int
-    by: int
-
-    def units(self, elapsed: timedelta) -> frozenset[int]:
-        """The units, by index into UNITS_S, of which as many have passed as the number grew by."""
-        return frozenset(n for n, unit in enumerate(UNITS_S) if _agrees(self.by, unit, elapsed.total_seconds()))
-
-
-def _grown(volatile: Volatile, before: Block, after: Block) -> _Grown | None:
+def _grown(volatile: Volatile, before: Block, after: Block) -> tuple[int, int] | None:
+    """A hash of the path and context of the one number that differs, and its growth; perhaps its unit differs, too."""
     old, new = volatile.both(before, after)
     if before.css_path != after.css_path or len(old) != len(new):
         return None
@@ -92,7 +83,7 @@ def _grown(volatile: Volatile, before: Block, after: Block) -> _Grown | None:
     pattern = pattern_of(old, new)
     # The word after it is its context, since the words before it, perhaps a name, differ from page to page.
     beside = old[at + 1] if at + 1 < len(old) else old[at - 1] if at else ""
-    return _Grown(number_of(f"{before.css_path} {pattern[at]} {beside}"), now - was)
+    return number_of(f"{before.css_path} {pattern[at]} {beside}"), now - was
 
 
 _ALL_UNITS = frozenset(range(len(UNITS_S)))

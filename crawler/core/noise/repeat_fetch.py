@@ -1,4 +1,7 @@
-"""Learn from a second fetch of a page, seconds after the first: any difference between the two is volatile."""
+"""Learn from a second fetch of a page, seconds after the first: any difference between the two is volatile.
+
+Second fetches also audit the mask: now and then one tests a difference that the mask hides. No proof is for ever.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +24,7 @@ from crawler.core.noise.noise import (
 from crawler.core.noise.session_params import ParameterAtPath, learn_parameters, moved_in, parameter_of, path_of
 from crawler.core.noise.stability import PROVEN, UNPROVEN, PathStats, ShapeStats, VolatilityCount
 from crawler.core.noise.words import Words, is_same_block, pattern_of, words_of
-from crawler.core.page import Block, BlockKind
+from crawler.core.page import Block, BlockKind, BlockList, number_of
 
 MOSTLY = 0.5  # share of the blocks of one path that differ, from which on the path swung
 
@@ -181,3 +184,29 @@ def with_replaced(
     if not is_same_block(pattern_of(old, new), before.kind):
         return None
     return with_differing(volatile, before.css_path, old, new, once=once)
+
+
+TESTED_EVERY = 50  # looks at which only masked blocks differ, for one test
+DOUBTED_EVERY = 5  # such looks for one test, where a masked block stood still in the last second fetch
+
+
+def hidden_by_mask(before: BlockList, after: BlockList, volatile: Volatile) -> Sequence[Block]:
+    """The volatile blocks of a page that differ from those before."""
+    before, after = volatile.named(before), volatile.named(after)
+    old_blocks = set(before)
+    return [block for block in after if block not in old_blocks and _is_masked(block, volatile)]
+
+
+def _is_masked(block: Block, volatile: Volatile) -> bool:
+    return volatile.is_noise(block) or volatile.masked(block) != words_of(block)
+
+
+def wants_test(blocks: Sequence[Block], volatile: Volatile, *, page: PageKey, looks: int) -> bool:
+    """Whether this look is to test, by a second fetch, if the hidden blocks still differ within seconds.
+
+    looks: at the domain so far. The choice of tests does not depend on chance, and favours no page.
+    """
+    if not blocks:
+        return False
+    every = DOUBTED_EVERY if any(map(volatile.is_doubted, blocks)) else TESTED_EVERY
+    return number_of(f"{page.hex()} {looks}") % every == 0

@@ -1,33 +1,125 @@
-"""Decide one finished look: from what we knew and what the web said to a Visit. Pure, so that it can be replayed."""
+"""Decide one finished look: from what we knew and what the web said to a Visit. Pure, so that it can be replayed.
 
-from dataclasses import replace
+A page is compared with its last Snapshot once for both questions: is a second fetch wanted, and what is the verdict?
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
-from crawler.core.change import Change, NoiseMask, Observation, Rung, Verdict, distance_between, judge, update_mask
-from crawler.core.http import Answer, Fetched, NotModified, Unreached, Url, http_date
+from crawler.core.change.change import Change, Rung, Verdict, judge
+from crawler.core.change.difference import Difference, difference, distance_between, significant
+from crawler.core.change.mask import NoiseMask
+from crawler.core.change.observation import (
+    Observation,
+    has_second_fetches_left,
+    needs_second_fetch,
+    update_mask,
+    update_with_difference,
+)
+from crawler.core.change.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
+from crawler.core.http import Answer, Fetched, NotModified, PageKey, Unreached, Url, http_date
+from crawler.core.noise.repeat_fetch import hidden_by_mask, wants_test
 from crawler.core.novelty import sample_of
-from crawler.core.page import PageContent, Parsed, Snapshot, Version, digest, parse
-from crawler.core.visit.compare import Comparison, compare
+from crawler.core.page import Block, PageContent, Parsed, Snapshot, Version, digest, left_out, parse
+from crawler.core.soft_errors import SoftErrorSignals
 from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_visit, redirected_visit, unreached_visit
 from crawler.core.visit.links import canonical_of, feeds_of, links_of
-from crawler.core.visit.soft_errors import redirect_signals, signals_of, soft_error_of, soft_error_visit
+from crawler.core.visit.soft_errors import UNEXPLAINED, redirect_signals, signals_of, soft_error_of, soft_error_visit
 from crawler.core.visit.update import CLOCK_SLACK, change_age, is_honest, learnt_visit, modified_of
-from crawler.core.visit.visit import (
-    AWAY,
-    PERMANENT,
-    TEMPORARY,
-    Baseline,
-    Evidence,
-    Known,
-    State,
-    Target,
-    Visit,
-    with_answer,
-)
+from crawler.core.visit.visit import AWAY, PERMANENT, TEMPORARY, Baseline, Evidence, Known, State, Target, Visit
 
 ENOUGH_LOOKS = 100  # of a domain, after which only a sample of its pages teaches what its boilerplate is
 SAMPLED_PART = 16  # one page in so many is in the sample
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The difference between a page and its Baseline under a mask, and its significant part.
+
+    under: the domain's mask before this look.  mask: the one compared with, which has learnt from this look.
+    signals: of a soft error, or None.  hidden: volatile blocks that differ, where nothing is significant.
+    unseen: the rung that decides where no block differs.
+    """
+
+    under: NoiseMask = field(repr=False)
+    mask: NoiseMask = field(repr=False)
+    found: Difference
+    significant: Difference
+    signals: SoftErrorSignals | None
+    hidden: Sequence[Block] = ()
+    unseen: Rung = Rung.VOLATILE
+    varies: bool = False  # some of it is a known variant of the page, and would be significant otherwise
+
+
+def compare(
+    target: Target, parsed: Parsed, baseline: Baseline, *, now: datetime, known: Known, settled: bool = False
+) -> Comparison:
+    """Compare a page with its Baseline. settled: the mask is taken as it stands, and learns nothing."""
+    mask = known.mask
+    if settled:
+        found = difference(baseline.blocks, parsed.blocks, mask.volatile)
+    else:
+        seen = Observation(
+            target.key, parsed.blocks, now, baseline.blocks, baseline.at, baseline.second_fetches, url=target.url
+        )
+        mask, found = update_with_difference(mask, seen)
+    own = significant(found, mask, then=baseline.at, now=now)
+    if not settled:
+        mask = _with_variants(mask, target.key, own, at=now)
+    left = _without_variants(own, mask, target.key)
+    return Comparison(
+        under=known.mask,
+        mask=mask,
+        found=found,
+        significant=left,
+        signals=signals_of(target, parsed, baseline, known=known),
+        hidden=() if left or settled else hidden_by_mask(baseline.blocks, parsed.blocks, mask.volatile),
+        unseen=_rung_unseen(parsed, baseline),
+        varies=left != own,
+    )
+
+
+def _with_variants(mask: NoiseMask, page: PageKey, own: Difference, *, at: datetime) -> NoiseMask:
+    went, came = ({variant_of(page, mask.form_of(block)) for block in side} for side in (own.went, own.came))
+    return replace(mask, variants=learn_variants(mask.variants, went=went, came=came, at=at))
+
+
+def _without_variants(own: Difference, mask: NoiseMask, page: PageKey) -> Difference:
+    """A difference without the page's known variants; blocks with a number are never variants."""
+
+    def is_own(was: Block | None, now: Block | None) -> bool:
+        sides = [block for block in (was, now) if block is not None]
+        returns = [returns_of(mask.variants, variant_of(page, mask.form_of(block))) for block in sides]
+        if not all(returns) or max(returns) < ENOUGH_RETURNS:
+            return True
+        numbers = [numbers_of(mask.volatile.masked(block)) for block in sides]
+        return numbers[0] != (numbers[1] if len(sides) == 2 else ())
+
+    return own.only(is_own)
+
+
+def _rung_unseen(parsed: Parsed, baseline: Baseline) -> Rung:
+    """Why no block differs though the bodies do: a user's rule hides it, its words are volatile, or only markup did."""
+    if left_out(baseline.blocks) != left_out(parsed.blocks):
+        return Rung.RULE
+    then, now = ([(block.kind, block.text) for block in blocks] for blocks in (baseline.blocks, parsed.blocks))
+    return Rung.VOLATILE if then != now else Rung.MARKUP
+
+
+def wants_second_fetch(
+    target: Target, comparison: Comparison, baseline: Baseline, *, now: datetime, known: Known
+) -> bool:
+    """Whether a second fetch, at once, would tell more about what differs; never of an explained soft error."""
+    soft_error = soft_error_of(target, comparison.signals, now=now, known=known)
+    if soft_error is not None and soft_error not in UNEXPLAINED:
+        return False
+    left, mask = comparison.significant, comparison.mask
+    if left or baseline.second_fetches:
+        return needs_second_fetch(left, mask, taken=len(baseline.second_fetches), returned=baseline.has_returned)
+    is_test_due = wants_test(comparison.hidden, mask.volatile, page=target.key, looks=mask.looks)
+    return has_second_fetches_left(mask) and is_test_due
 
 
 def decide(
@@ -97,15 +189,8 @@ def as_kept(visit: Visit, kept: Fetched, parsed: Parsed, *, known: Known) -> Vis
 def _not_modified_visit(target: Target, answer: NotModified, *, now: datetime) -> Visit:
     if target.version is None:
         return failed_visit(target, answer, now=now, reason="unasked_304")
-    verdict = Verdict(Change.SAME, Rung.NOT_MODIFIED)
-    return replace(
-        learnt_visit(target, verdict, now=now),
-        answer="not_modified",
-        status=304,
-        elapsed=answer.elapsed,
-        saved_bytes=target.received_bytes,
-        recipients=target.outlinks,
-    )
+    visit = learnt_visit(target, Verdict(Change.SAME, Rung.NOT_MODIFIED), answer, now=now)
+    return replace(visit, status=304, saved_bytes=target.received_bytes, recipients=target.outlinks)
 
 
 def needs_parsing(target: Target, answer: Answer) -> bool:
@@ -177,8 +262,7 @@ def _same_bytes_visit(target: Target, answer: Fetched, *, now: datetime) -> Visi
     """The Visit of a look that brought exactly the bytes of the last Snapshot."""
     touched = modified_of(answer, now=now)
     lies = touched is not None and target.last_good_at is not None and touched > target.last_good_at + CLOCK_SLACK
-    looked_at = learnt_visit(target, Verdict(Change.SAME, Rung.BYTES, 0), now=now)
-    visit = with_answer(looked_at, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
+    visit = learnt_visit(target, Verdict(Change.SAME, Rung.BYTES, 0), answer, now=now)
     return replace(visit, recipients=target.outlinks, modified_honest=False if lies else None)
 
 
@@ -220,9 +304,8 @@ def _parsed_visit(
     honest = is_honest(target, modified, verdict.change, now=now, is_dated=is_dated)
     age = change_age(target, modified, now=now) if honest else None
     changed = verdict.change is Change.CHANGED and baseline is not None
-    visit = learnt_visit(target, verdict, now=now, age=age)
     return replace(
-        with_answer(visit, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes),
+        learnt_visit(target, verdict, answer, now=now, age=age),
         links=links,
         feeds=feeds_of(content, target=target, known=known),
         canonical=alias,

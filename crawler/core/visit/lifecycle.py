@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from crawler.core.change import Change, Rung, Verdict
+from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.freshness import Wanted, phase_of
-from crawler.core.http import Answer, Fetched, NotModified, Reason, Unreached, retry_after
+from crawler.core.http import Answer, Fetched, Reason, Unreached, retry_after
 from crawler.core.page import PageContent
 from crawler.core.rendering.outcome import RenderFailure
 from crawler.core.visit.links import led_to, link_of
@@ -15,13 +15,13 @@ from crawler.core.visit.visit import (
     OVERLOADED,
     PERMANENT,
     TEMPORARY,
+    UNKNOWN,
     Known,
     Link,
     State,
     Target,
     Visit,
     unchanged_visit,
-    with_answer,
 )
 
 LOOKS_BEFORE_A_FAILING_PAGE_PAYS = 3  # then it settles as a leaf, so that nothing holds cash for ever
@@ -73,11 +73,6 @@ def unfinished_visit(target: Target, *, now: datetime) -> Visit:
     return replace(unchanged_visit(target, now=now), due_at=now, reason=Reason.LEASE.value)
 
 
-def unreadable_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
-    """The Visit of a page whose body the parser failed on."""
-    return failed_visit(target, answer, now=now, reason="unreadable")
-
-
 def unrendered_visit(target: Target, answer: Fetched, failure: RenderFailure, *, now: datetime) -> Visit:
     """The Visit of a page that is kept as a browser shows it, and that none has shown this time."""
     if failure is RenderFailure.ENDING:
@@ -100,7 +95,7 @@ def redirected_visit(target: Target, answer: Fetched, *, now: datetime, known: K
         return _temporary_redirect_visit(target, answer, link, now=now)
     was_so = target.state is State.MOVED
     return replace(
-        with_answer(unchanged_visit(target, now=now), answer=answer),
+        unchanged_visit(target, answer, now=now),
         verdict=Verdict(Change.SAME if was_so else Change.MOVED, Rung.STATUS),
         state=State.MOVED,
         due_at=now + _wait_of_away(target),
@@ -117,7 +112,7 @@ def _temporary_redirect_visit(target: Target, answer: Fetched, link: Link | None
     A page that has a version keeps that version's links: the redirect may be a soft error.
     """
     visit = replace(
-        with_answer(unchanged_visit(target, now=now), answer=answer),
+        unchanged_visit(target, answer, now=now),
         reason=f"http_{answer.status}",
         links=(link,) if link else (),
         led_to=link.key if link else None,
@@ -161,10 +156,11 @@ def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
     """
     target = visit.target
     if move_target.is_circle and (visit.change is Change.MOVED or visit.led_to is not None):
-        return _circular_visit(visit)
-    if visit.change is not Change.MOVED:
-        return visit
-    if target.version is None:
+        # After some looks, a page that never was is hardly asked for.
+        is_hopeless = target.version is None and target.failures + 1 >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS
+        wait = LOOK_AGAIN_GONE if is_hopeless else retry_after_failures(target.failures + 1)
+        return _put_off(replace(visit, moved_to=None), "redirects_in_a_circle", wait=wait)
+    if visit.change is not Change.MOVED or target.version is None:
         return visit
     moving_for = _moving_for(visit)
     wait = min(LOOK_AGAIN_MISSING * int(2 ** min(target.failures, 20)), LAST_RETRY)
@@ -175,15 +171,6 @@ def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
     if move_target.stood_beside(target) and moving_for < CONFIRM_MISSING_AFTER:
         return _put_off(visit, REDIRECT_TO_EXISTING, wait=wait)
     return visit
-
-
-def _circular_visit(visit: Visit) -> Visit:
-    """The Visit of a page whose redirects lead back to it: after some looks a page that never was is hardly asked."""
-    target = visit.target
-    wait = retry_after_failures(target.failures + 1)
-    if target.version is None and target.failures + 1 >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS:
-        wait = LOOK_AGAIN_GONE
-    return _put_off(replace(visit, moved_to=None), "redirects_in_a_circle", wait=wait)
 
 
 def _moving_for(visit: Visit) -> timedelta:
@@ -201,7 +188,7 @@ def _put_off(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
     failures = target.failures + 1
     return replace(
         visit,
-        verdict=Verdict(Change.UNKNOWN, Rung.STATUS),
+        verdict=UNKNOWN,
         state=unchanged_visit(target, now=visit.at).state,
         reason=reason,
         failures=failures,
@@ -217,10 +204,12 @@ def missing_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     schedules a second fetch, and a second 404 at least CONFIRM_404_AT_LEAST after the first decides, however many
     visits lie between them. It comes sooner where a user asked for the page.
     """
-    first = _first_404(target, now=now)
+    first = target.missing_since
+    if first is None or (target.status != 404 and now - first > FIRST_404_COUNTS):
+        first = now  # of those that count together with this one
     is_known_to_be_away = target.version is None or target.state is State.GONE
     if answer.status == 410 or is_known_to_be_away or now - first >= CONFIRM_404_AT_LEAST:
-        return _gone(with_answer(unchanged_visit(target, now=now), answer=answer), reason=f"http_{answer.status}")
+        return _gone(unchanged_visit(target, answer, now=now), reason=f"http_{answer.status}")
     is_requested = target.wanted in {Wanted.BY_USER, Wanted.BY_NAME}
     second = first + (CONFIRM_404_AT_LEAST if is_requested else CONFIRM_404_AFTER)
     return replace(
@@ -228,14 +217,6 @@ def missing_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
         missing_since=first,
         due_at=max(min(second, now + target.terms.most), first + CONFIRM_404_AT_LEAST),
     )
-
-
-def _first_404(target: Target, *, now: datetime) -> datetime:
-    """Return when the page first answered 404, of those 404s that count together with one of now."""
-    first = target.missing_since
-    if first is None or (target.status != 404 and now - first > FIRST_404_COUNTS):
-        return now
-    return first
 
 
 def _gone(visit: Visit, *, reason: str) -> Visit:
@@ -299,12 +280,8 @@ def hold_after_redirects(redirects: int) -> timedelta:
 def unreached_visit(target: Target, answer: Unreached, *, now: datetime) -> Visit:
     if answer.reason is Reason.ROBOTS:
         return refused_visit(target, reason=answer.reason.value, now=now)
-    return replace(
-        failed_visit(target, answer, now=now, reason=answer.reason.value),
-        answer="unreached",
-        no_response=answer.reason in NETWORK_FAILURES,
-        received_bytes=answer.received_bytes,
-    )
+    visit = failed_visit(target, answer, now=now, reason=answer.reason.value)
+    return replace(visit, no_response=answer.reason in NETWORK_FAILURES)
 
 
 # What one page alone can ask for all others of its domain. Two pages that ask for more speak for the domain.
@@ -313,12 +290,7 @@ MOST_OF_ONE_PAGE = timedelta(days=1)
 
 def failed_visit(target: Target, answer: Answer, *, now: datetime, reason: str) -> Visit:
     """The Visit of a look without a good answer: nothing that was learnt is touched, and the page is tried again."""
-    before = unchanged_visit(target, now=now)
-    visit = replace(
-        with_answer(before, answer=answer) if isinstance(answer, Fetched) else replace(before, elapsed=answer.elapsed),
-        reason=reason,
-        answer="not_modified" if isinstance(answer, NotModified) else "fetched",
-    )
+    visit = replace(unchanged_visit(target, answer, now=now), reason=reason)
     if isinstance(answer, Fetched) and answer.status in OVERLOADED:
         wait_asked = retry_after(answer.retry_after, now=now, server_date=answer.date)
         # The page has a back-off of its own beside the domain's: if it alone is busy, others must come first next time.

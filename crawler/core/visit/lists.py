@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from crawler.core.change import Change, Rung, Verdict
+from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.freshness import ChangeSignal, SignalSource
-from crawler.core.http import Fetched, Reason, Refusal, Url, key_of
+from crawler.core.http import Fetched, Refusal, Url, key_of
 from crawler.core.page import ListDate, ListEntry, ListKind, Snapshot, UrlList, digest, parse
 from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE, failed_visit
 from crawler.core.visit.update import learnt_visit
@@ -26,7 +26,6 @@ from crawler.core.visit.visit import (
     Visit,
     refusal_of,
     unchanged_visit,
-    with_answer,
 )
 
 LEAST_NEWS = 0.1  # of a look that told something: that one change hinted at is true with this chance
@@ -46,18 +45,6 @@ class ListedLink:
     is_list: bool = False
 
 
-def list_refusal_of(url: Url, *, known: Known) -> str:
-    """Why a list of this domain may not be fetched, or an empty string.
-
-    Patterns that the domain's pages must match say nothing of lists, nor does depth: like robots.txt a list is about
-    the site. What its user excludes, and what robots.txt refuses, is not asked for.
-    """
-    refusal = refusal_of(url, depth=0, known=known)
-    if refusal not in {Refusal.NOT_INCLUDED.value, Refusal.URL_FILTER.value}:
-        return refusal
-    return "" if known.rules.allows(url, known.agent) else Reason.ROBOTS.value
-
-
 def listed_links(entries: Iterable[ListEntry], *, depth: int, known: Known) -> Iterator[ListedLink | None]:
     """The entries as links of the domain; None for each that is on another host: it cannot speak for that one.
 
@@ -66,7 +53,7 @@ def listed_links(entries: Iterable[ListEntry], *, depth: int, known: Known) -> I
     """
     for entry in entries:
         url = known.scope.home(entry.url)
-        refusal = list_refusal_of(url, known=known) if entry.is_list else refusal_of(url, depth=depth, known=known)
+        refusal = refusal_of(url, depth=depth, known=known, is_list=entry.is_list)
         if refusal == Refusal.OTHER_DOMAIN.value:
             yield None
         else:
@@ -146,8 +133,8 @@ def list_visit(target: Target, answer: Fetched, url_list: UrlList, news: ListNew
     It names all pages alike, as the reserve pays them; along its links it would pay thousands of pages next to nothing.
     """
     known = target.known_list or KnownList()
-    before, told = target.version, news_of(news, known)
-    change = Change.CHANGED if told >= LEAST_NEWS else Change.COSMETIC
+    before = target.version
+    change = Change.CHANGED if news_of(news, known) >= LEAST_NEWS else Change.COSMETIC
     if before is None:
         change = Change.FIRST
     elif is_same_list(target, url_list):
@@ -155,14 +142,15 @@ def list_visit(target: Target, answer: Fetched, url_list: UrlList, news: ListNew
     rung = Rung.BYTES if change is Change.SAME else Rung.ENTRIES
     if target.state in AWAY and before is not None:
         change = Change.BACK
-    weighed = replace(target, importance=worth_after(known, told))
-    visit = replace(learnt_visit(weighed, Verdict(change, rung), now=now), target=target)
+    news = _weighed(news, known)
+    weighed = replace(target, importance=news.worth)
     return replace(
-        with_answer(visit, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes),
+        learnt_visit(weighed, Verdict(change, rung), answer, now=now),
+        target=target,
         links=(),
         recipients=(),
         external_links=(),
-        list_news=_weighed(news, known),
+        list_news=news,
         snapshot=_snapshot(target, url_list) if change in {Change.FIRST, Change.CHANGED, Change.BACK} else None,
     )
 
@@ -183,7 +171,7 @@ def no_list_visit(target: Target, answer: Fetched, finding: str, *, now: datetim
     if target.version is not None:
         return failed_visit(target, answer, now=now, reason=finding)
     return replace(
-        with_answer(unchanged_visit(target, now=now), answer=answer),
+        unchanged_visit(target, answer, now=now),
         verdict=Verdict(Change.GONE, Rung.STATUS),
         state=State.GONE,
         due_at=now + min(LOOK_AGAIN_GONE, target.terms.most),

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.freshness import change_expected
 from crawler.core.http import Fetched, Url, key_of
-from crawler.core.noise import words_of
+from crawler.core.noise.words import words_of
 from crawler.core.page import (
     BlockKind,
     HtmlEnd,
@@ -30,19 +30,14 @@ from crawler.core.soft_errors import (
     TextReplacement,
     TextSketch,
     after_good,
-    after_replaced,
-    alike,
-    boilerplate_text,
-    differs_in_numbers_only,
     is_shared,
-    keeps_frame,
     own_text,
     recognise,
     remember_shared,
     replacement_of,
     sketch,
     sketch_of_target,
-    sketch_of_url,
+    text_signals,
 )
 from crawler.core.visit.lifecycle import CONFIRM_MISSING_AFTER, failed_visit, missing_visit, retry_after_failures
 from crawler.core.visit.links import led_to
@@ -77,7 +72,11 @@ def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, kno
     """The signals of a soft error in a page that was parsed; None where nothing speaks for one."""
     before, after, content = target.version, parsed.version, parsed.content
     if before is None:
-        return _signals_of_new_page(target, parsed, known=known)
+        # The domain may have shown no soft error that a new page could be like.
+        shared_texts = any(seen.is_many for seen in known.soft_errors.shared_texts)
+        if target.depth and not known.soft_errors.absent and not shared_texts:
+            return None
+        return text_signals(parsed.blocks, known.mask, url=target.url, is_seed=target.depth == 0)
     had_text, has_text = before.fingerprint is not None, after.fingerprint is not None
     if after.body_digest == NO_BODY or (had_text and not has_text and content.kind != "binary"):
         return SoftErrorSignals(NOTHING, is_empty=after.body_digest == NO_BODY, is_blank=True)
@@ -85,49 +84,26 @@ def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, kno
         return None
     if content.html_end is HtmlEnd.CLOSED and distance_bits(before.fingerprint, after.fingerprint) <= SLIGHT_BITS:
         return None
-    mask = known.mask
-    text = own_text(parsed.blocks, mask)
-    own_before = own_text(baseline.blocks, mask)
-    replacement = replacement_of(own_before, text)
-    own = sketch(text, is_seed=target.depth == 0)
-    ignored = sketch(boilerplate_text(parsed.blocks, mask)) | sketch_of_url(target.url)
+    found = text_signals(parsed.blocks, known.mask, url=target.url, is_seed=target.depth == 0, before=baseline.blocks)
+    kept = found.replacement.kept if found.replacement else 1.0
     is_torn = content.html_end is HtmlEnd.TORN and baseline.html_end is not HtmlEnd.TORN
-    is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and replacement.kept < CUT_KEPT
-    return SoftErrorSignals(
-        own=NOTHING if alike(sketch(own_before, is_seed=target.depth == 0), own, ignored=ignored) else own,
-        ignored=ignored,
-        replacement=replacement,
+    is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and kept < CUT_KEPT
+    return replace(
+        found,
         before=before.main_digest,
         is_cut=is_torn or is_open,
         has_password_field=content.has_password_field and not baseline.has_password_field,
         is_lively=change_expected(target.belief, gap=DAY) >= LIVELY,
-        keeps_frame=replacement.is_complete
-        and (keeps_frame(baseline.blocks, parsed.blocks, mask) or differs_in_numbers_only(own_before, text)),
         group=target.group,
-        is_seed=target.depth == 0,
     )
-
-
-def _signals_of_new_page(target: Target, parsed: Parsed, *, known: Known) -> SoftErrorSignals | None:
-    """The signals of a page without a Snapshot; None where the domain has shown no soft error that it could be like."""
-    soft_errors, is_seed = known.soft_errors, target.depth == 0
-    if not is_seed and not soft_errors.absent and not any(seen.is_many for seen in soft_errors.shared_texts):
-        return None
-    ignored = sketch(boilerplate_text(parsed.blocks, known.mask)) | sketch_of_url(target.url)
-    return SoftErrorSignals(sketch(own_text(parsed.blocks, known.mask), is_seed=is_seed), ignored, is_seed=is_seed)
 
 
 def redirect_signals(target: Target, location: Url) -> SoftErrorSignals | None:
     """The signals of a page that has a Snapshot and redirects elsewhere today; None without a Snapshot."""
     if target.version is None:
         return None
-    is_seed = target.depth == 0
-    return SoftErrorSignals(
-        sketch_of_target(led_to(target, location)),
-        replacement=REDIRECTED,
-        before=target.version.main_digest,
-        is_seed=is_seed,
-    )
+    own, before, is_seed = sketch_of_target(led_to(target, location)), target.version.main_digest, target.depth == 0
+    return SoftErrorSignals(own, replacement=REDIRECTED, before=before, is_seed=is_seed)
 
 
 def soft_error_of(target: Target, signals: SoftErrorSignals | None, *, now: datetime, known: Known) -> SoftError | None:
@@ -212,20 +188,16 @@ def _is_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, known:
 def may_be_soft_404(visit: Visit) -> bool:
     """Whether a look may have met a soft 404, so that a not-found probe would tell."""
     signals = visit.signals
-    return (
-        signals is not None
-        and not visit.is_good
-        and bool(signals.own)
-        and signals.replacement is not None
-        and signals.replacement.is_complete
-    )
+    if signals is None or signals.replacement is None or visit.is_good:
+        return False
+    return bool(signals.own) and signals.replacement.is_complete
 
 
 def memory_after(soft_errors: SoftErrorMemory, visit: Visit) -> SoftErrorMemory:
     """The domain's memory of soft errors after one more look."""
     signals = visit.signals
     if visit.change is Change.CHANGED and visit.target.reason in UNEXPLAINED:
-        soft_errors = after_replaced(soft_errors, visit.target.group)
+        soft_errors = replace(soft_errors, replaced=soft_errors.replaced | {visit.target.group})
     if signals is not None and signals.replacement is not None and signals.replacement.is_complete:
         return remember_shared(soft_errors, signals, now=visit.at)
     is_read = visit.answer == "fetched" and visit.head_outcome is not HeadOutcome.SPARED and not visit.reason

@@ -3,12 +3,11 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawler.core.change import Change, Verdict
+from crawler.core.change.change import Change, Verdict
 from crawler.core.freshness import (
     DAY,
     Amounts,
     Belief,
-    Heard,
     Looked,
     UsualAmount,
     Wanted,
@@ -28,7 +27,7 @@ from crawler.core.freshness import (
     same,
     with_change,
 )
-from crawler.core.http import Fetched, http_date
+from crawler.core.http import Fetched, NotModified, http_date
 from crawler.core.visit.visit import AWAY, NEVER, State, Target, Visit, unchanged_visit
 
 TEACHES = frozenset({Change.SAME, Change.COSMETIC, Change.CHANGED})  # of how often a page changes
@@ -70,9 +69,17 @@ def change_age(target: Target, modified: datetime | None, *, now: datetime) -> t
     return now - modified if is_one else None
 
 
-def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | None = None) -> Visit:
+def learnt_visit(
+    target: Target,
+    verdict: Verdict,
+    answer: Fetched | NotModified | None = None,
+    *,
+    now: datetime,
+    age: timedelta | None = None,
+) -> Visit:
     """The Visit of a good look: the belief learns, and the next look is due when it will be worth its price.
 
+    answer: whose validators, if it has any, are those of the page from now on.
     age: how long ago an honest Last-Modified says that the page changed.
     A page that was gone or had moved is back, also where a 304 is all that tells.
     """
@@ -82,7 +89,7 @@ def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timede
     amount = amount_of(verdict.distance_bits, verdict.changed_share) if verdict.change is Change.CHANGED else None
     amounts = with_change(target.amounts, amount)
     return replace(
-        unchanged_visit(target, now=now),
+        unchanged_visit(target, answer, now=now),
         verdict=verdict,
         state=State.KNOWN,
         belief=belief,
@@ -91,6 +98,8 @@ def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timede
         expected_change=expected,
         due_at=_due_after(target, belief, amounts, verdict, now=now),
         failures=0,
+        validators=answer.validators if isinstance(answer, Fetched) else None,
+        body_bytes=answer.received_bytes if isinstance(answer, Fetched) else None,
     )
 
 
@@ -99,12 +108,12 @@ def _due_after(target: Target, belief: Belief, amounts: Amounts, verdict: Verdic
     terms = target.terms
     if terms.once:
         return NEVER
-    is_again = verdict.change in TEACHES and target.last_good_at is not None
+    last = target.last_good_at if verdict.change in TEACHES else None
     usual = terms.amount or UsualAmount()
     look = Looked(
         url=target.url,
         at=now,
-        waited=now - target.last_good_at if is_again and target.last_good_at is not None else timedelta(0),
+        waited=now - last if last is not None else timedelta(0),
         planned=_planned(target),
         changed=verdict.change is Change.CHANGED,
         distance_bits=verdict.distance_bits if verdict.change is Change.CHANGED else None,
@@ -131,13 +140,12 @@ def _planned(target: Target) -> timedelta | None:
 
 def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | None) -> tuple[Belief, float | None]:
     """The belief after this look, and the chance that was given for "changed" before it."""
-    if target.last_good_at is None or target.version is None:
+    if target.last_good_at is None or target.version is None or change not in TEACHES:
         return target.belief, None
     gap = now - target.last_good_at
     by_site = activity_gap(target, now=now)
-    expected = chance_changed_of_one(target.belief, _aged_days(target.belief, target, by_site))
-    if change not in TEACHES:
-        return target.belief, None
+    aged_days = heard_days_of_one(target.belief, by_site / DAY, target.signals, target.terms.sources)
+    expected = chance_changed_of_one(target.belief, aged_days)
     believed = fade(target.belief, prior=target.terms.prior, gap=gap)
     if age is not None and gap:
         age *= by_site / gap
@@ -161,15 +169,5 @@ def _after(belief: Belief, target: Target, change: Change, *, gap: timedelta, ag
     if age is not None and not any(target.signals):  # before that change, too, none was told
         return changed_at(belief, age=age + recall_of(target.terms.sources) * (gap - age))
     if target.terms.sources:
-        return changed_heard(belief, gap=gap, heard=_heard(belief, target))
+        return changed_heard(belief, gap=gap, heard=heard_about(belief, target.signals, target.terms.sources))
     return changed(belief, gap=gap)
-
-
-def _heard(belief: Belief, target: Target) -> Heard:
-    """What was heard of a page since its last good look."""
-    return heard_about(belief, target.signals, target.terms.sources)
-
-
-def _aged_days(belief: Belief, target: Target, gap: timedelta) -> float:
-    """The gap in days of the site's activity in days, as signals make it."""
-    return heard_days_of_one(belief, gap / DAY, target.signals, target.terms.sources)

@@ -1,12 +1,27 @@
 """One finished look, as values: what was asked, what is known meanwhile, and what the look changes."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from crawler.core.change import NO_MASK, Change, NoiseMask, Rung, Verdict
+from crawler.core.change.change import Change, Rung, Verdict
+from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.freshness import NO_AMOUNTS, USUAL_TERMS, Amounts, Belief, Terms, Wanted
-from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason, RobotsRules, Scope, Url, Validators
+from crawler.core.http import (
+    NO_VALIDATORS,
+    Answer,
+    Authority,
+    Fetched,
+    NotModified,
+    PageKey,
+    Reason,
+    Refusal,
+    RobotsRules,
+    Scope,
+    Unreached,
+    Url,
+    Validators,
+)
 from crawler.core.novelty import Sample
 from crawler.core.page import BlockList, HtmlEnd, ListKind, Parsed, Snapshot, Version
 from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
@@ -197,6 +212,10 @@ class Evidence:
     baseline: Baseline
 
 
+UNKNOWN = Verdict(Change.UNKNOWN, Rung.STATUS)
+ANSWERED = {Fetched: "fetched", NotModified: "not_modified", Unreached: "unreached", type(None): "fetched"}
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
     """One finished look and all that it changes. The store applies it as it stands.
@@ -208,15 +227,15 @@ class Visit:
 
     target: Target = field(repr=False)
     at: datetime
-    verdict: Verdict
-    answer: str
     state: State
     belief: Belief
     due_at: datetime
-    status: int | None
-    reason: str
     failures: int
-    requests: int
+    verdict: Verdict = UNKNOWN
+    answer: str = "fetched"
+    status: int | None = None
+    reason: str = ""
+    requests: int = 1
     soft_errors: int = 0  # looks in a row, with this one, that met the soft error that `reason` names
     withheld_since: datetime | None = None  # since when other content is withheld; nothing is after a good look
     requests_beside: int = 0  # for the page again, or for a URL that cannot exist
@@ -282,48 +301,38 @@ class Visit:
         return self.verdict.change is not Change.UNKNOWN
 
 
-def refusal_of(url: Url, *, depth: int, known: Known) -> str:
-    """Why a page of this domain may not be fetched, or an empty string."""
-    refused = known.scope.refusal(url, depth)
-    if refused is not None:
+def refusal_of(url: Url, *, depth: int, known: Known, is_list: bool = False) -> str:
+    """Why a page of this domain may not be fetched, or an empty string.
+
+    Patterns that the domain's pages must match say nothing of lists, nor does depth: like robots.txt a list is about
+    the site. What its user excludes, and what robots.txt refuses, is not asked for.
+    """
+    refused = known.scope.refusal(url, 0 if is_list else depth)
+    if refused is not None and not (is_list and refused in {Refusal.NOT_INCLUDED, Refusal.URL_FILTER}):
         return refused.value
     return "" if known.rules.allows(url, known.agent) else Reason.ROBOTS.value
 
 
-def unchanged_visit(target: Target, *, now: datetime) -> Visit:
+def unchanged_visit(target: Target, answer: Answer | None = None, *, now: datetime) -> Visit:
     """The Visit of a look after which nothing new is known; the start of all other Visits.
 
+    answer: None where no response decides the look.
     A page with a version that may be asked for again stays refused until a good answer: so its return is told.
     """
     was_read = target.state is not State.NEW and (target.state is not State.REFUSED or target.version is not None)
     return Visit(
         target=target,
         at=now,
-        verdict=Verdict(Change.UNKNOWN, Rung.STATUS),
-        answer="fetched",
+        answer=ANSWERED[type(answer)],
         state=target.state if was_read else State.KNOWN,
         belief=target.belief,
         amounts=target.amounts,
         due_at=now + FIRST_RETRY,
-        status=None,
-        reason="",
+        status=answer.status if isinstance(answer, Fetched) else None,
         failures=target.failures,
         missing_since=target.missing_since,
         withheld_since=target.withheld_since,
-        requests=1,
+        received_bytes=answer.received_bytes if isinstance(answer, Fetched | Unreached) else 0,
+        elapsed=answer.elapsed if answer else timedelta(0),
         conditional=bool(target.validators),
-    )
-
-
-def with_answer(
-    visit: Visit, *, answer: Fetched, validators: Validators | None = None, body_bytes: int | None = None
-) -> Visit:
-    return replace(
-        visit,
-        answer="fetched",
-        status=answer.status,
-        received_bytes=answer.received_bytes,
-        elapsed=answer.elapsed,
-        validators=validators,
-        body_bytes=body_bytes,
     )

@@ -1,12 +1,14 @@
 """Reading bodies: here while there are few, in other processes when there are many.
 
 Reading is most of a crawl's work, and a page can be made to break a parser: in a process of its own it costs that page.
+What all leases of a process use together, places and memory, is given out in turn, to nobody all of it.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Hashable
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -20,8 +22,86 @@ from crawler.core.page_rules import PageRules
 from crawler.engine.machine import usable_cores
 from crawler.engine.parsing.parser_process import packed
 from crawler.engine.parsing.reader import Reader, ReaderLost
-from crawler.engine.parsing.shares import FairShares
 from crawler.plugins import NO_PLUGINS, Plugins
+from crawler.plugins.loaded import PluginReader
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    party: Hashable
+    amount: int
+    turn: "asyncio.Future[None]"
+
+
+class FairShares:
+    """Places for calls, each with an amount of something.
+
+    places: calls at once. A party (a domain) has all but one of them at most, where there are several.  most: the
+    amounts of all calls together; a call may want no more than that.
+    Those with the fewest places come first, then who has waited longest. Nobody overtakes a call that only waits for
+    its amount, or a large one would wait for ever.
+    """
+
+    def __init__(self, places: int, *, most: int) -> None:
+        self._places, self._left = places, most
+        self._per_party = max(places - 1, 1)
+        self._had: dict[Hashable, int] = {}  # places of those who have any
+        self._waiting: list[_Waiting] = []
+
+    @asynccontextmanager
+    async def share(self, party: Hashable, amount: int) -> AsyncIterator[None]:
+        """A place and an amount, for as long as the block runs."""
+        if not self._waiting and self._may_have(party) and amount <= self._left:
+            self._take(party, amount)
+        else:
+            await self._turn_of(party, amount)
+        try:
+            yield
+        finally:
+            self._take_back(party, amount)
+
+    async def _turn_of(self, party: Hashable, amount: int) -> None:
+        mine = _Waiting(party, amount, asyncio.get_running_loop().create_future())
+        self._waiting.append(mine)
+        self._give_out()
+        try:
+            await mine.turn
+        except asyncio.CancelledError:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+            else:
+                self._take_back(party, amount)  # it was given in the very moment
+            raise
+
+    def _may_have(self, party: Hashable) -> bool:
+        """Whether there is a place, and the party may have one more."""
+        return self._places > 0 and self._had.get(party, 0) < self._per_party
+
+    def _take(self, party: Hashable, amount: int) -> None:
+        self._places -= 1
+        self._left -= amount
+        self._had[party] = self._had.get(party, 0) + 1
+
+    def _take_back(self, party: Hashable, amount: int) -> None:
+        self._places += 1
+        self._left += amount
+        self._had[party] -= 1
+        if not self._had[party]:
+            del self._had[party]
+        if self._waiting:
+            self._give_out()
+
+    def _give_out(self) -> None:
+        while self._places:
+            # Who was cancelled a moment ago has not left yet.
+            may = (each for each in self._waiting if not each.turn.done() and self._may_have(each.party))
+            first = min(may, key=lambda each: self._had.get(each.party, 0), default=None)
+            if first is None or first.amount > self._left:
+                return
+            self._waiting.remove(first)
+            self._take(first.party, first.amount)
+            first.turn.set_result(None)
+
 
 T = TypeVar("T")
 
@@ -82,7 +162,7 @@ class ParserPool:
     def __init__(
         self, processes: int, *, few: int = FEW, limits: ReadingLimits = READING_LIMITS, plugins: Plugins = NO_PLUGINS
     ) -> None:
-        self._processes, self._few, self._limits, self._plugins = processes, few, limits, plugins
+        self._processes, self._few, self.limits, self._plugins = processes, few, limits, plugins
         names = {each.name for each in plugins.readers.values()}
         self._readers = [Reader(plugins=sorted(names)) for _ in range(max(processes, 1))]
         self._idle = list(self._readers)
@@ -106,57 +186,30 @@ class ParserPool:
         """The processes that are ready."""
         return frozenset(reader.pid for reader in self._readers if reader.pid is not None)
 
-    async def parse(
+    def reader_of(self, answer: Fetched) -> PluginReader | None:
+        """The plugin that reads such a body, if any."""
+        return self._plugins.reader_of(answer.content_type)
+
+    async def read(
         self,
+        call: partial[T],
         answer: Fetched,
-        url: Url,
         *,
-        outlined: bool = True,
-        sampled: bool = False,
-        view: View = WHOLE,
-        party: Hashable = None,
-    ) -> Parsed | None:
-        """The parsed body; None if it cannot be read within the limits, or breaks its reader.
-
-        outlined: with its blocks.  sampled: with the sample of its text that tells whether it brings anything new.
-        view: which blocks.  party: for whom it is read; nobody has all readers.
-        """
-        call = partial(
-            parse_with_sample if sampled else parse,
-            answer.body,
-            url=url,
-            content_type=answer.content_type,
-            robots_tag=answer.robots_tag,
-            refresh=answer.refresh,
-            outlined=outlined,
-            view=view,
-            reader=self._plugins.reader_of(answer.content_type),
-        )
-        return await self._made(call, answer, is_wild=outlined and view.is_wild, party=party)
-
-    async def blocks(
-        self, answer: Fetched, url: Url, *, view: View = WHOLE, party: Hashable = None
-    ) -> BlockList | None:
-        """The blocks of a body alone, in half the time: enough for comparing it with another body."""
-        reader = self._plugins.reader_of(answer.content_type)
-        call = partial(block_list, answer.body, url=url, content_type=answer.content_type, view=view, reader=reader)
-        return await self._made(call, answer, is_wild=view.is_wild, party=party)
-
-    async def url_list(self, answer: Fetched, url: Url, *, party: Hashable = None) -> UrlList | None:
-        """The entries of a URL list; None if it cannot be read within the limits, or breaks its reader."""
-        call = partial(read_url_list, answer.body, url=url, content_type=answer.content_type)
-        return await self._made(call, answer, is_wild=False, party=party, cpu_seconds=self._limits.list_cpu_seconds)
-
-    async def _made(
-        self, call: partial[T], answer: Fetched, *, is_wild: bool, party: Hashable, cpu_seconds: float | None = None
+        party: Hashable,
+        is_wild: bool = False,
+        cpu_seconds: float | None = None,
     ) -> T | None:
-        """The result of a call that reads this answer's body, made here or in a process."""
+        """The result of a call that reads this answer's body, made here or in a process.
+
+        None if the body cannot be read within the limits, or breaks its reader.
+        party: for whom it is read; nobody has all readers.  is_wild: a user's expressions are applied to it.
+        """
         is_strange = call.keywords.get("reader") is not None or kind_of(answer.body, answer.content_type) == "pdf"
         is_wild = is_wild or is_strange
         if not self._is_for_a_reader(is_wild=is_wild, large=len(answer.body) > LARGE_BYTES):
             return _made_here(call)
-        first, most = self._limits.share_of(answer), self._limits.body_bytes
-        cpu_seconds = cpu_seconds or self._limits.cpu_seconds
+        first, most = self.limits.share_of(answer), self.limits.body_bytes
+        cpu_seconds = cpu_seconds or self.limits.cpu_seconds
         try:
             try:
                 return await self._made_elsewhere(call, first, party=party, cpu_seconds=cpu_seconds)
@@ -176,8 +229,8 @@ class ParserPool:
             reader = self._idle.pop()  # the last to be done: while there is little to read, one does it all
             try:
                 request = packed((call, cpu_seconds, memory_bytes))
-                value, why, by_memory, resident = await reader.ask(request, longest=self._limits.longest)
-                if resident > self._limits.kept_bytes:
+                value, why, by_memory, resident = await reader.ask(request, longest=self.limits.longest)
+                if resident > self.limits.kept_bytes:
                     await reader.end()
             finally:
                 self._idle.append(reader)
@@ -223,33 +276,55 @@ def _made_here(call: partial[T]) -> T | None:
 
 
 class DomainParser:
-    """A ParserPool that applies the rules of one domain's user, and gives that domain its share of the readers."""
+    """Reads bodies under the rules of one domain's user, with that domain's share of a pool.
 
-    def __init__(self, readers: ParserPool, rules: PageRules) -> None:
-        self._pool, self._rules = readers, rules
+    All give None for a body that cannot be read within the limits, or breaks its reader.
+    """
+
+    def __init__(self, pool: ParserPool, rules: PageRules) -> None:
+        self._pool, self._rules = pool, rules
 
     async def parse(self, answer: Fetched, url: Url, *, outlined: bool = True, sampled: bool = False) -> Parsed | None:
-        """The parsed body under the domain's rules; see ParserPool.parse."""
-        return await self._pool.parse(answer, url, outlined=outlined, sampled=sampled, view=self.view(url), party=self)
+        """The parsed body.
+
+        outlined: with its blocks.  sampled: with the sample of its text that tells whether it brings anything new.
+        """
+        view = self.view(url)
+        call = partial(
+            parse_with_sample if sampled else parse,
+            answer.body,
+            url=url,
+            content_type=answer.content_type,
+            robots_tag=answer.robots_tag,
+            refresh=answer.refresh,
+            outlined=outlined,
+            view=view,
+            reader=self._pool.reader_of(answer),
+        )
+        return await self._pool.read(call, answer, party=self, is_wild=outlined and view.is_wild)
 
     async def blocks(self, answer: Fetched, url: Url) -> BlockList | None:
-        """Blocks of the body under the domain's rules."""
-        return await self._pool.blocks(answer, url, view=self.view(url), party=self)
+        """The blocks of a body alone, in half the time: enough for comparing it with another body."""
+        return await self._blocks(answer, url, self.view(url))
 
     async def whole_blocks(self, answer: Fetched, url: Url) -> BlockList | None:
         """Blocks of the whole body, rules not applied."""
-        return await self._pool.blocks(answer, url, party=self)
+        return await self._blocks(answer, url, WHOLE)
 
     async def apart(self, answer: Fetched, url: Url) -> dict[str, BlockList]:
         """Blocks that each rule would leave if it were the only one, by the place that it names."""
-        found = {}
-        for rule, view in self.view(url).apart().items():
-            found[rule] = await self._pool.blocks(answer, url, view=view, party=self) or ()
-        return found
+        views = self.view(url).apart().items()
+        return {rule: await self._blocks(answer, url, view) or () for rule, view in views}
 
     async def url_list(self, answer: Fetched, url: Url) -> UrlList | None:
-        """The entries of a URL list; see ParserPool.url_list."""
-        return await self._pool.url_list(answer, url, party=self)
+        """The entries of a URL list."""
+        call = partial(read_url_list, answer.body, url=url, content_type=answer.content_type)
+        return await self._pool.read(call, answer, party=self, cpu_seconds=self._pool.limits.list_cpu_seconds)
 
     def view(self, url: Url) -> View:
         return self._rules.view(url)
+
+    async def _blocks(self, answer: Fetched, url: Url, view: View) -> BlockList | None:
+        reader = self._pool.reader_of(answer)
+        call = partial(block_list, answer.body, url=url, content_type=answer.content_type, view=view, reader=reader)
+        return await self._pool.read(call, answer, party=self, is_wild=view.is_wild)

@@ -83,11 +83,10 @@ class Reader:
         try:
             async with asyncio.timeout(START.total_seconds()):
                 await self._answer(running)
-        except (TimeoutError, EOFError, ReaderLost) as error:
+        except BaseException as error:
             self._give_up(running)
-            raise OSError(f"a reader does not start: {error!r}") from error
-        except BaseException:
-            self._give_up(running)
+            if isinstance(error, TimeoutError | EOFError | ReaderLost):
+                raise OSError(f"a reader does not start: {error!r}") from error
             raise
         self._running = running
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
-from crawler.core.visit import Known
+from crawler.core.visit.visit import Known
 
 if TYPE_CHECKING:  # what drives the browser takes a while to import, and most crawls need none
     from crawler.engine.rendering.page_requests import AskForPage, PageRequests, ScriptMemo

@@ -22,7 +22,8 @@ from crawler.core.rendering.outcome import (
     evidence_of,
     gain_of,
 )
-from crawler.core.visit import Known, Target, needs_parsing, wants_blocks
+from crawler.core.visit.decide import needs_parsing, wants_blocks
+from crawler.core.visit.visit import Known, Target
 from crawler.engine.parsing import DomainParser
 from crawler.engine.rendering.browsers import PageRenderer
 

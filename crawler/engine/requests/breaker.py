@@ -6,7 +6,8 @@ from datetime import timedelta
 from crawler.clock import Clock
 from crawler.core.domain import Hold, Lease
 from crawler.core.http import backoff
-from crawler.core.visit import FIRST_RETRY, MOST_OF_ONE_PAGE, Visit
+from crawler.core.visit.lifecycle import MOST_OF_ONE_PAGE
+from crawler.core.visit.visit import FIRST_RETRY, Visit
 from crawler.settings import Settings
 
 IN_DOUBT = timedelta(hours=1)  # for which a domain is held of which one page asks for more than it may for all

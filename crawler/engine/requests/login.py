@@ -17,7 +17,7 @@ from crawler.core.http import (
     path_and_query,
 )
 from crawler.core.page import LoginForm, login_form_in
-from crawler.core.visit import PERMANENT, TEMPORARY
+from crawler.core.visit.visit import PERMANENT, TEMPORARY
 from crawler.engine.requests.requester import Requester
 from crawler.engine.requests.session import DomainSession
 

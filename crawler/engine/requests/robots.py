@@ -25,7 +25,7 @@ from crawler.core.http import (
     retry_after,
 )
 from crawler.core.page import digest
-from crawler.core.visit import NETWORK_FAILURES, OVERLOADED, PERMANENT, TEMPORARY
+from crawler.core.visit.visit import NETWORK_FAILURES, OVERLOADED, PERMANENT, TEMPORARY
 
 MOST_HOPS = 5  # RFC 9309, section 2.3.1.2
 GOOD_FOR = timedelta(days=1)  # section 2.4: not longer

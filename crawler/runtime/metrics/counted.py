@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.engine import CrawlStats, LeaseResult
 from crawler.errors import LeaseLost
 from crawler.runtime.machine import Process, held, private_folder, process, write_private

@@ -8,7 +8,7 @@ from datetime import datetime
 import psutil
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.runtime.children import tagged
 from crawler.runtime.metrics import counted
 from crawler.runtime.metrics.counted import Tally

@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow, class_row, dict_row
 
 from crawler.core.budget import opening
 from crawler.core.domain import Domain, Lease, RobotsCopy, hours_in, is_own_server
-from crawler.core.visit import NEVER
+from crawler.core.visit.visit import NEVER
 from crawler.store.claim.held import fence
 from crawler.store.database import Connection, Database, fetch_one, fetch_value
 from crawler.store.domain_rows import COLUMNS, ROBOTS_COLUMNS, domain_from

@@ -23,7 +23,8 @@ from crawler.core.freshness import (
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
 from crawler.core.opic import Order, aged, head_start
 from crawler.core.soft_errors import MAX_WITHHELD
-from crawler.core.visit import LOOKS_BEFORE_A_FAILING_PAGE_PAYS, State
+from crawler.core.visit.lifecycle import LOOKS_BEFORE_A_FAILING_PAGE_PAYS
+from crawler.core.visit.visit import State
 from crawler.store.database import Connection
 from crawler.store.hand_out.scoring import ScoringContext
 

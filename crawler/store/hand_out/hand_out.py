@@ -28,7 +28,7 @@ from crawler.core.freshness import (
 )
 from crawler.core.http import PageKey
 from crawler.core.novelty import LONGEST_WAIT
-from crawler.core.visit import NEVER, State, Target
+from crawler.core.visit.visit import NEVER, State, Target
 from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.claim import fence

@@ -17,7 +17,7 @@ from crawler.core.validators import (
     is_challenge_due,
     validators_to_send,
 )
-from crawler.core.visit import KnownList, State, Target
+from crawler.core.visit.visit import KnownList, State, Target
 from crawler.store.columns import from_signed
 from crawler.store.database import Connection
 from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, held_of

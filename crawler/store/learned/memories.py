@@ -18,8 +18,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_
 
 import zstandard
 
-from crawler.core.change import NO_MASK, NoiseMask
-from crawler.core.noise import MOST_CHARS, trimmed
+from crawler.core.change.mask import NO_MASK, NoiseMask
+from crawler.core.noise.noise import MOST_CHARS, trimmed
 from crawler.core.novelty import NoveltyEvidence, NoveltyMemory, SeenHashes
 from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.freshness import (
     DAY,
     NEVER_HEARD,
@@ -18,7 +18,8 @@ from crawler.core.freshness import (
     record_after,
     worth_has_moved,
 )
-from crawler.core.visit import TEACHES, Visit
+from crawler.core.visit.update import TEACHES
+from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection
 
 MOST_SOURCES = 16  # of one domain; signals of further ones are not counted

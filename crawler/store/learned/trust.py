@@ -17,7 +17,7 @@ from crawler.core.validators import (
     domain_trust_after,
     trust_after,
 )
-from crawler.core.visit import Visit
+from crawler.core.visit.visit import Visit
 from crawler.store.columns import excluded, unnest
 from crawler.store.database import Connection, Database, fetch_all
 

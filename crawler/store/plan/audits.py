@@ -11,7 +11,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import Agreement
 from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import NEVER
+from crawler.core.visit.visit import NEVER
 from crawler.store.database import Database, fetch_all, fetch_value
 from crawler.store.domain_rows import COLUMNS, domain_from
 

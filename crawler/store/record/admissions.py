@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from crawler.core.visit import Link, State, Visit, hold_after_redirects, redirects_to_found
+from crawler.core.visit.lifecycle import hold_after_redirects, redirects_to_found
+from crawler.core.visit.visit import Link, State, Visit
 from crawler.store.columns import copy
 from crawler.store.database import Connection
 from crawler.store.record.novelty import NoveltyBatch, groups_of

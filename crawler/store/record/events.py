@@ -7,11 +7,13 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.change import Change, SiteEdit, around_change, cut_at_word
+from crawler.core.change.change import Change
+from crawler.core.change.edits import SiteEdit
+from crawler.core.change.word_diff import around_change, cut_at_word
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url, key_of
 from crawler.core.page import Block, ListKind
-from crawler.core.visit import State, Visit
+from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import clean, copy
 from crawler.store.database import Connection
 from crawler.store.record.novelty import Turn

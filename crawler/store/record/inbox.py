@@ -12,7 +12,7 @@ from crawler.core.domain_settings import reads_alike
 from crawler.core.freshness import TEST_COPY_AFTER, ChangeSignal, Defaults, SharedPair, Wanted
 from crawler.core.http import PageKey, Url, key_of
 from crawler.core.opic import head_start, seed_endowment
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store.claim import fence
 from crawler.store.columns import unnest
 from crawler.store.database import Connection, Database, fetch_all, fetch_value

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Lease
 from crawler.core.freshness import DAY, ChangeSignal, Defaults, SignalSource, Wanted
 from crawler.core.http import PageKey
 from crawler.core.opic import Order
-from crawler.core.visit import TEACHES, TEMPORARY, Link, ListedLink, State, Visit, is_ahead, signal_of
+from crawler.core.visit.lists import ListedLink, is_ahead, signal_of
+from crawler.core.visit.update import TEACHES
+from crawler.core.visit.visit import TEMPORARY, Link, State, Visit
 from crawler.store.claim import fence
 from crawler.store.columns import clean, unnest
 from crawler.store.database import BY_KEY, Connection, Database, fetch_value

@@ -4,20 +4,19 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Lease
 from crawler.core.http import PageKey
-from crawler.core.visit import (
+from crawler.core.visit.lifecycle import (
     BULK_REDIRECT,
     CONFIRM_CROWD_AFTER,
     CROWD,
     CROWD_TIME,
     REDIRECT_TO_EXISTING,
-    TEMPORARY,
     MoveTarget,
-    Visit,
     confirm_move,
 )
+from crawler.core.visit.visit import TEMPORARY, Visit
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database, fetch_value
 from crawler.store.record.positions import MOST_MOVES

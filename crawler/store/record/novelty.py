@@ -24,7 +24,7 @@ from crawler.core.novelty import (
     section_of,
     time_after,
 )
-from crawler.core.visit import State, Visit
+from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import unnest
 from crawler.store.database import Connection, fetch_value
 from crawler.store.learned.memories import novelty_memory_of, put_novelty_memory

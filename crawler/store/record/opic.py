@@ -22,7 +22,7 @@ from crawler.core.opic import (
     settle,
 )
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import State, Visit
+from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import unnest
 from crawler.store.database import Connection, fetch_one
 from crawler.store.domain_rows import count_limited_pages

@@ -5,11 +5,12 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.freshness import Wanted, without_prior
 from crawler.core.http import PageKey
 from crawler.core.page import Version
-from crawler.core.visit import BULK_REDIRECT, State, Visit
+from crawler.core.visit.lifecycle import BULK_REDIRECT
+from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import clean, copy, to_signed, unnest
 from crawler.store.database import Connection
 from crawler.store.record import content

@@ -5,7 +5,8 @@ from datetime import datetime
 
 from crawler.core.http import PageKey
 from crawler.core.opic import LevelQueues, Order, PageStack, level_of, ranks_of
-from crawler.core.visit import LOOK_AGAIN_REFUSED, State
+from crawler.core.visit.lifecycle import LOOK_AGAIN_REFUSED
+from crawler.core.visit.visit import State
 from crawler.store.columns import unnest
 from crawler.store.database import Connection, fetch_value
 

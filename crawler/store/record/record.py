@@ -9,13 +9,14 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.budget import NO_REFUND, Costs, Refund, RequestKind, learnt, settled
-from crawler.core.change import NoiseMask, SiteEdit
+from crawler.core.change.edits import SiteEdit
+from crawler.core.change.mask import NoiseMask
 from crawler.core.domain import Hold, Lease
 from crawler.core.freshness import ChangeSignal, Wanted
 from crawler.core.http import PageKey, Url
 from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
-from crawler.core.visit import HeadOutcome, State, Visit
+from crawler.core.visit.visit import HeadOutcome, State, Visit
 from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget

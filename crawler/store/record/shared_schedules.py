@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness import (
     ENOUGH_LOOKS,
@@ -16,7 +16,7 @@ from crawler.core.freshness import (
     sharers,
     stem_of,
 )
-from crawler.core.visit import State, Visit
+from crawler.core.visit.visit import State, Visit
 from crawler.store.database import BY_KEY, Connection, Database, fetch_value
 from crawler.store.domain_inbox import post
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from crawler.core.change import LEAST_TEXT_BYTES, NEAR_BITS, DuplicateGroup, duplicate_groups
+from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, DuplicateGroup, duplicate_groups
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
 from crawler.core.page import Fingerprint

@@ -6,13 +6,13 @@ from enum import StrEnum
 from typing import Any
 
 from crawler.core.budget import RequestKind
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness import ALL_KINDS, ELSEWHERE, PRIOR, Amounts, Belief, Defaults, Terms, Wanted, site_kind
 from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
 from crawler.core.opic import ENDOWMENT, STEPS
 from crawler.core.validators import NO_TRUST, Trust, Validator
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store.database import Connection, Database
 from crawler.store.domains import kind_prior
 from crawler.store.hand_out import ScoringContext, scoring_context

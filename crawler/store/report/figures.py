@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
-from crawler.core.visit import CountedAs, State
+from crawler.core.visit.visit import CountedAs, State
 from crawler.store.database import Connection, Database
 from crawler.store.report.duplicates import Alike, Near, alike, fill
 from crawler.store.report.reports import PAGES

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crawler.core.domain import Domain
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.figures import kept_top
 from crawler.store.report.reports import IMPORTANCE

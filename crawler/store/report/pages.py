@@ -7,7 +7,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import PRIOR, Belief
 from crawler.core.http import Url, key_of
 from crawler.core.page import Version
-from crawler.core.visit import CountedAs, State, Target
+from crawler.core.visit.visit import CountedAs, State, Target
 from crawler.store.columns import from_signed
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.figures import KEPT_FOR, kept_top, ranking_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.record import unpack
 from crawler.store.report.feed import require_kept

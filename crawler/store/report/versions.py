@@ -10,7 +10,7 @@ from datetime import datetime
 from crawler.core.domain import Domain
 from crawler.core.http import Url, key_of
 from crawler.core.page import BlockKind
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store.database import Database
 from crawler.store.record import body_of
 from crawler.store.report.feed import EventKind

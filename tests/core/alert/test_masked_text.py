@@ -1,9 +1,9 @@
 """What of a page is measured."""
 
 from crawler.core.alert.condition import masked_text
-from crawler.core.change import NO_MASK, NoiseMask
+from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.http import PageKey
-from crawler.core.noise import learn_from_repeat
+from crawler.core.noise.repeat_fetch import learn_from_repeat
 from crawler.core.page import Block, BlockKind
 
 PAGE = (

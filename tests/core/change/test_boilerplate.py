@@ -2,8 +2,7 @@
 
 from itertools import pairwise
 
-from crawler.core.change import Boilerplate
-from crawler.core.change.boilerplate import MOST_COUNTED, NO_BOILERPLATE, learn_page
+from crawler.core.change.boilerplate import MOST_COUNTED, NO_BOILERPLATE, Boilerplate, learn_page
 from crawler.core.change.difference import SAME
 from crawler.core.http import PageKey
 from tests.core.pages import Domain

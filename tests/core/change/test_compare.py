@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change import NO_MASK, difference, needs_second_fetch, significant
-from crawler.core.change.difference import SAME
-from crawler.core.change.observation import ENOUGH_PAIRS
-from crawler.core.noise import NOTHING_VOLATILE
+from crawler.core.change.difference import SAME, difference, significant
+from crawler.core.change.mask import NO_MASK
+from crawler.core.change.observation import ENOUGH_PAIRS, needs_second_fetch
+from crawler.core.noise.noise import NOTHING_VOLATILE
 from crawler.core.page import BlockKind
 from tests.core.pages import DAY, NOON, Domain, blocks
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from crawler.core.change import Change, judge
+from crawler.core.change.change import Change, judge
 from crawler.core.http import Url
 from crawler.core.page import Version, parse
 

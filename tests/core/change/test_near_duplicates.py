@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change import NEAR_BITS, duplicate_groups
-from crawler.core.change.near_duplicates import VECTOR_FROM, Bands, bands
+from crawler.core.change.near_duplicates import NEAR_BITS, VECTOR_FROM, Bands, bands, duplicate_groups
 from crawler.core.page import Fingerprint, distance_bits
 
 fingerprints = st.integers(0, 2**64 - 1).map(Fingerprint)

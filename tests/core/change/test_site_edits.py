@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from crawler.core.change import NO_MASK, SiteEdit
-from crawler.core.change.site_edits import MOST_MET, take_due
+from crawler.core.change.edits import MOST_MET, SiteEdit, take_due
+from crawler.core.change.mask import NO_MASK
 from tests.core.change.test_boilerplate import known_domain, shown
 from tests.core.pages import DAY, Domain
 

@@ -4,18 +4,20 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change import NO_MASK, Difference, Observation, difference, significant, update_mask
-from crawler.core.change.site_edits import take_due
-from crawler.core.change.template_edits import (
+from crawler.core.change.difference import Difference, difference, significant
+from crawler.core.change.edits import (
     MOST_EDITS,
     WITHIN,
     TemplateEdits,
     language_of,
     learn_template_edits,
     name_of,
+    take_due,
 )
+from crawler.core.change.mask import NO_MASK
+from crawler.core.change.observation import Observation, update_mask
 from crawler.core.http import Url, key_of
-from crawler.core.noise import NOTHING_VOLATILE
+from crawler.core.noise.noise import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, blocks, paragraph
 
 MENUS = {"": "Home News Docs Community", "fr": "Accueil Actus Manuel Forum"}

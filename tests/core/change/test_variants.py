@@ -6,11 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change import Change, Rung, learn_variants, returns_of, variant_of
-from crawler.core.change.variants import MOST_BLOCKS, MOST_VARIANTS, Variants
+from crawler.core.change.change import Change, Rung
+from crawler.core.change.variants import MOST_BLOCKS, MOST_VARIANTS, Variants, learn_variants, returns_of, variant_of
 from crawler.core.http import PageKey
 from crawler.core.page import Parsed, parse
-from crawler.core.visit import Baseline, compare, decide
+from crawler.core.visit.decide import compare, decide
+from crawler.core.visit.visit import Baseline
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, after, fetched, html, target
 
 A, B = "<p class=offer>Try it out now", "<p class=offer>Nothing but the best for you"

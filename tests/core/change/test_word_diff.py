@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change import (
+from crawler.core.change.word_diff import (
     BlockDiff,
     BlockStatus,
     PageDiff,

@@ -8,7 +8,7 @@ import pytest
 from crawler.core.freshness import Twin, rests_until, sharers, stem_of
 from crawler.core.freshness.shared_schedule import RARER, TEST_COPY_AFTER
 from crawler.core.http import PageKey, Url
-from crawler.core.visit import NEVER
+from crawler.core.visit.visit import NEVER
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

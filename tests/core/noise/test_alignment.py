@@ -5,8 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.noise import gaps
-from crawler.core.noise.alignment import matched
+from crawler.core.noise.alignment import gaps, matched
 
 letters = st.text(alphabet="abcd", max_size=300)
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.noise import clock_in, tells_the_day, words_of
+from crawler.core.noise.dates import clock_in, tells_the_day
+from crawler.core.noise.words import words_of
 from tests.core.pages import NOON, paragraph
 
 LATER = timedelta(days=5)  # from Wednesday, 4 March 2026 to Monday the 9th

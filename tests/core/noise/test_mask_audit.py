@@ -1,8 +1,8 @@
 """What is masked is tested now and then, whether it still differs within seconds."""
 
 from crawler.core.http import key_of
-from crawler.core.noise import NOTHING_VOLATILE, hidden_by_mask, wants_test
-from crawler.core.noise.mask_audit import DOUBTED_EVERY, TESTED_EVERY
+from crawler.core.noise.noise import NOTHING_VOLATILE
+from crawler.core.noise.repeat_fetch import DOUBTED_EVERY, TESTED_EVERY, hidden_by_mask, wants_test
 from tests.core.pages import HERE, Domain, blocks
 
 PAGE = "<p>{} people read this</p><p>Price {}</p><a href='/a?sid={}'>a</a>"

@@ -3,8 +3,7 @@
 from datetime import timedelta
 
 from crawler.core.change.difference import SAME
-from crawler.core.noise import learn_aliases
-from crawler.core.noise.path_aliases import MOST_ALIASES, with_aliases
+from crawler.core.noise.alignment import MOST_ALIASES, learn_aliases, with_aliases
 from crawler.core.page import Block
 from tests.core.pages import Domain, blocks
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change import difference
-from crawler.core.noise import NOTHING_VOLATILE
+from crawler.core.change.difference import difference
+from crawler.core.noise.noise import NOTHING_VOLATILE
 from crawler.core.page import BlockKind
 from crawler.core.page.outline import MAX_BLOCK_CHARS, MOST_BLOCKS
 from tests.core.pages import blocks, texts

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core.change import Change, judge
+from crawler.core.change.change import Change, judge
 from crawler.core.http import Url
 from crawler.core.page import extract, parse, pdf
 from crawler.core.page.document import Document

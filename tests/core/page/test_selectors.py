@@ -6,10 +6,9 @@ import time
 
 import pytest
 
-from crawler.core.change import difference
-from crawler.core.change.difference import SAME
+from crawler.core.change.difference import SAME, difference
 from crawler.core.http import Url
-from crawler.core.noise import NOTHING_VOLATILE
+from crawler.core.noise.noise import NOTHING_VOLATILE
 from crawler.core.page import WHOLE, BlockKind, BlockList, View
 from crawler.core.page.selectors import MOST_CHARS
 from crawler.core.page_rules import MOST_SAID, PageRule, PageRules

@@ -7,8 +7,12 @@ from hypothesis import strategies as st
 
 from crawler.core.page import Block
 from crawler.core.soft_errors import (
+    FIRST_PROBE_WAIT,
+    LONGEST_PROBE_WAIT,
+    MOST_SHARED_TEXTS,
     NO_SOFT_ERRORS,
     NOTHING,
+    SHARED_WITHIN,
     SoftError,
     SoftErrorMemory,
     SoftErrorSignals,
@@ -23,7 +27,6 @@ from crawler.core.soft_errors import (
     replacement_of,
     sketch,
 )
-from crawler.core.soft_errors.recognise import FIRST_PROBE_WAIT, LONGEST_PROBE_WAIT, MOST_SHARED_TEXTS, SHARED_WITHIN
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

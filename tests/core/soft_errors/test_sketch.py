@@ -1,11 +1,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change import NO_MASK
+from crawler.core.change.mask import NO_MASK
 from crawler.core.http import Url, key_of
 from crawler.core.page import Block, BlockKind
-from crawler.core.soft_errors import NOTHING, own_text, replacement_of, sketch, sketch_of_target, sketch_of_url
-from crawler.core.soft_errors.sketch import alike
+from crawler.core.soft_errors import (
+    NOTHING,
+    alike,
+    own_text,
+    replacement_of,
+    sketch,
+    sketch_of_target,
+    sketch_of_url,
+)
 
 WORDS = st.lists(st.text("abcdefgh", min_size=3, max_size=6), min_size=1, max_size=400)
 

@@ -6,14 +6,15 @@ from hypothesis import strategies as st
 
 from crawler.core.validators import (
     NO_TRUST,
+    YOUNG,
     Trust,
     Validator,
     ValidatorStats,
+    is_challenge,
     is_challenge_due,
     suspected_validators,
     with_suspicion,
 )
-from crawler.core.validators.challenge import YOUNG, is_challenge
 
 LIES, TRUE = ValidatorStats(changes_seen=1, missed=1), ValidatorStats(changes_seen=1)
 

@@ -5,7 +5,7 @@ import pytest
 
 from crawler.core.budget import BY_TIME, Cost, Costs, Price, is_head_cheaper
 from crawler.core.budget.cost import ROUND_BYTES
-from crawler.core.change import Change, Rung
+from crawler.core.change.change import Change, Rung
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
 from crawler.core.validators import (
     NO_TRUST,
@@ -18,7 +18,7 @@ from crawler.core.validators import (
     spared_visit,
     trust_after,
 )
-from crawler.core.visit import HeadOutcome, Target
+from crawler.core.visit.visit import HeadOutcome, Target
 from tests.core.visit.test_visit import NOW, fetched, html, looked, seen
 
 DATED = Validators(None, "Sun, 01 Feb 2026 00:00:00 GMT")

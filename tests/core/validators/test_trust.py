@@ -9,12 +9,12 @@ from crawler.core.validators import (
     Trust,
     Validator,
     ValidatorStats,
+    is_challenge,
     trust_after,
     validators_to_send,
     validators_to_verify,
 )
-from crawler.core.validators.challenge import is_challenge
-from crawler.core.visit import Target, Visit
+from crawler.core.visit.visit import Target, Visit
 from tests.core.visit.test_visit import fetched, html, looked, seen
 
 BOTH = Validators('"1"', "Sun, 01 Feb 2026 00:00:00 GMT")

@@ -5,11 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change import NO_MASK, Change, Observation, Rung, Verdict, update_mask
+from crawler.core.change.change import Change, Rung, Verdict
+from crawler.core.change.mask import NO_MASK
+from crawler.core.change.observation import Observation, update_mask
 from crawler.core.freshness import Terms, UsualAmount, policy_of
 from crawler.core.page import WHOLE, Parsed, View, parse
-from crawler.core.visit import NEVER, Baseline, Visit, compare, decide, wants_second_fetch
+from crawler.core.visit.decide import compare, decide, wants_second_fetch
 from crawler.core.visit.update import learnt_visit
+from crawler.core.visit.visit import NEVER, Baseline, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, fetched, html, seen, target
 
 PRICE = "<p>Some text of the page that stays.<p class=price>Price 19.99<p>Seen by <b>12</b> people"

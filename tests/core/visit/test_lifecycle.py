@@ -8,23 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.freshness import Terms
 from crawler.core.http import Fetched, NotModified, Reason, Unreached, Url, key_of
 from crawler.core.page import PageContent
-from crawler.core.visit import (
+from crawler.core.visit.lifecycle import (
     CROWD,
+    LOOK_AGAIN_GONE,
     MoveTarget,
-    State,
-    Target,
-    Visit,
     confirm_move,
     hold_after_redirects,
     redirects_to_found,
     refused_visit,
 )
-from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE
 from crawler.core.visit.links import canonical_of, led_to, links_of
+from crawler.core.visit.visit import State, Target, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 
 CROWDED = MoveTarget(others=CROWD - 1)

@@ -5,23 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.core.change import Change, Rung
+from crawler.core.change.change import Change, Rung
 from crawler.core.freshness import PRIOR, SignalSource
 from crawler.core.http import Fetched, Scope, Url, key_of, parse_robots
 from crawler.core.page import ListDate, UrlList, read_url_list
-from crawler.core.visit import (
-    Known,
-    KnownList,
-    ListNews,
-    State,
-    Target,
-    list_refusal_of,
-    list_visit,
-    listed_links,
-    no_list_visit,
-    signal_of,
-)
-from crawler.core.visit.lists import MOST_NEWS, worth_after
+from crawler.core.visit.lists import MOST_NEWS, list_visit, listed_links, no_list_visit, signal_of, worth_after
+from crawler.core.visit.visit import Known, KnownList, ListNews, State, Target, refusal_of
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -99,7 +88,7 @@ def test_entries_are_links_of_the_domain_and_others_are_left_out() -> None:
 
 def test_a_list_need_not_match_what_pages_must_and_is_refused_what_they_are() -> None:
     refusals = {
-        name: list_refusal_of(Url(f"https://example.com/{name}"), known=KNOWN)
+        name: refusal_of(Url(f"https://example.com/{name}"), depth=0, known=KNOWN, is_list=True)
         for name in ("sitemap.xml", "old.xml", "closed.xml")
     }
     assert refusals == {"sitemap.xml": "", "old.xml": "excluded", "closed.xml": "robots"}

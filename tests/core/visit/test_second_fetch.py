@@ -5,7 +5,8 @@ import pytest
 from crawler.core.freshness import PRIOR
 from crawler.core.http import ALLOW_ALL, Scope, authority_of, key_of
 from crawler.core.page import Parsed, parse
-from crawler.core.visit import Known, State, Target, is_same_page
+from crawler.core.visit.soft_errors import is_same_page
+from crawler.core.visit.visit import Known, State, Target
 from tests.core.pages import HERE, NOON
 
 KNOWN = Known(scope=Scope(authority_of(HERE)), rules=ALLOW_ALL, agent="recrawl")

@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.freshness import PRIOR, Belief
 from crawler.core.http import Url, key_of
 from crawler.core.page import parse
@@ -18,18 +18,9 @@ from crawler.core.soft_errors import (
     sketch,
     sketch_of_target,
 )
-from crawler.core.visit import (
-    Baseline,
-    HeadOutcome,
-    Known,
-    State,
-    Target,
-    Visit,
-    decide,
-    memory_after,
-    reconsider,
-    with_soft_error_signs,
-)
+from crawler.core.visit.decide import decide, reconsider
+from crawler.core.visit.soft_errors import memory_after, with_soft_error_signs
+from crawler.core.visit.visit import Baseline, HeadOutcome, Known, State, Target, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
 
 BODY = html("<p>price 19.99")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change import Change, Rung
+from crawler.core.change.change import Change, Rung
 from crawler.core.freshness import PRIOR, Belief, Terms, Wanted
 from crawler.core.http import (
     ALLOW_ALL,
@@ -22,7 +22,8 @@ from crawler.core.http import (
     key_of,
     parse_robots,
 )
-from crawler.core.visit import Known, State, Target, Visit, decide, refusal_of
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Known, State, Target, Visit, refusal_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

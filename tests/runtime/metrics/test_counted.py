@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Hold
 from crawler.engine import CrawlStats, LeaseResult
 from crawler.errors import LeaseLost, StackFailed

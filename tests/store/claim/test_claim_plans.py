@@ -10,7 +10,7 @@ from benchmarks.store.aged import aged
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
-from crawler.core.visit import State, Target
+from crawler.core.visit.visit import State, Target
 from crawler.store import domains, hand_out, report
 from crawler.store.claim.leases import CANDIDATES
 from crawler.store.database import BY_KEY, Database, open_database

@@ -8,7 +8,7 @@ from crawler.core.budget import Refund, SharedBudget
 from crawler.core.domain import Domain, Hold, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, PageKey
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, hand_out, record, report
 from crawler.store.database import Database

@@ -6,7 +6,7 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.opic import Ordering
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.store.conftest import START

@@ -7,8 +7,7 @@ import zstandard
 
 from crawler.core.http import PageKey
 from crawler.core.rendering.memory import RenderMemory, TemplateRenders
-from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
-from crawler.core.soft_errors.recognise import ENOUGH_PAGES, MOST_SHARED_TEXTS
+from crawler.core.soft_errors import ENOUGH_PAGES, MOST_SHARED_TEXTS, NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.store.learned.memories import RENDERS, SOFT_ERRORS
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

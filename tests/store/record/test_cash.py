@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.opic import ENDOWMENT, Ordering
-from crawler.core.visit import Visit
+from crawler.core.visit.visit import Visit
 from crawler.errors import LeaseLost, StoreUnavailable
 from crawler.store import domains, record, report
 from crawler.store.database import Database

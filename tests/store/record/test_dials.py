@@ -9,7 +9,7 @@ import pytest
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.opic import RESERVE_SHARE, WINDOW_PASSES
-from crawler.core.visit import Target
+from crawler.core.visit.visit import Target
 from crawler.store import domains, record, report
 from crawler.store.database import Database
 from labs.experiments.fixpoint import errors, fixpoint

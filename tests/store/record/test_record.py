@@ -10,7 +10,7 @@ from crawler.core.freshness import Wanted
 from crawler.core.http import NO_VALIDATORS, Answer, Authority, Reason, Unreached, Url
 from crawler.core.opic import ENDOWMENT
 from crawler.core.page_rules import PageRule
-from crawler.core.visit import NEVER, State, Target, Visit
+from crawler.core.visit.visit import NEVER, State, Target, Visit
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.core.change import LEAST_TEXT_BYTES
-from crawler.core.change.near_duplicates import bands
+from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, bands
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Answer, Authority

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Belief, fresh_now
 from crawler.core.http import Answer, Url
 from crawler.core.opic import COINS, ENDOWMENT, importance, window_of
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store import claim, domains, hand_out, record, report
 from crawler.store.database import Database
 from tests.store.conftest import START

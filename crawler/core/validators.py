@@ -2,15 +2,22 @@
 
 A *challenge* is a full look in spite of validators. Its body is compared with what the server said: a change under
 equal validators is a lie, and an equal body under other validators is a flap, which makes them useless.
+`validators_to_send` says which may be sent, `is_challenge_due` which revisit is a challenge, `head_shows_same` what a
+HEAD decides.
+
+The revisits of a whole domain count, or a site of many small groups would pay for as many first rounds. A group is
+challenged for itself where the domain's count may pass it over. A young group is suspected of what others have shown.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 
-from crawler.core.change import Change, Rung
-from crawler.core.http import NO_VALIDATORS, Validators
-from crawler.core.visit import HeadOutcome, Target, Visit
+from crawler.core.change.change import Change, Rung, Verdict
+from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Validators
+from crawler.core.visit.update import learnt_visit
+from crawler.core.visit.visit import HeadOutcome, Target, Visit
 
 KEPT = 0.8  # weight of a finding beside the next one: five honest findings outweigh a lie
 MOST_LIES = 0.25  # missed changes, of the changes seen and one honest one more: a new group's first lie is too much
@@ -144,44 +151,42 @@ def has_lied(visit: Visit) -> bool:
     target, findings = visit.target, _findings(visit)
     by_length = target.by_head is not None and not target.by_head
     asked_by = (*SENT, Validator.LENGTH) if by_length else SENT
-    return any(findings.get(kind) is TestOutcome.LIE for kind in asked_by)
+    return any(findings.get(kind) is LIE for kind in asked_by)
 
 
-class TestOutcome(StrEnum):
-    """The finding of one look about one validator."""
-
-    TRUE = "true"  # the body changed, and so did the validator
-    LIE = "lie"  # the body changed, the validator did not
-    STEADY = "steady"  # the body is equal, and so is the validator
-    FLAP = "flap"  # the body is equal, the validator is another
+# The findings of one look about one validator.
+TRUE = ValidatorStats(changes_seen=1)  # the body changed, and so did the validator
+LIE = ValidatorStats(changes_seen=1, missed=1)  # the body changed, the validator did not
+STEADY = ValidatorStats(unchanged=1)  # the body is equal, and so is the validator
+FLAP = ValidatorStats(unchanged=1, flapped=1)  # the body is equal, the validator is another
 
 
-def _findings(visit: Visit) -> dict[Validator, TestOutcome]:
+def _findings(visit: Visit) -> dict[Validator, ValidatorStats]:
     """The finding of a look about each validator that it tested."""
     target, sent_now = visit.target, visit.validators
-    found: dict[Validator, TestOutcome] = {}
+    found: dict[Validator, ValidatorStats] = {}
     if visit.modified_honest is not None:
-        found[Validator.DATE] = TestOutcome.TRUE if visit.modified_honest else TestOutcome.LIE
+        found[Validator.DATE] = TRUE if visit.modified_honest else LIE
     if visit.head_outcome is not None and visit.is_good:
-        found[Validator.HEAD] = TestOutcome.FLAP if _was_head_vain(visit) else TestOutcome.STEADY
+        found[Validator.HEAD] = FLAP if _was_head_vain(visit) else STEADY
     if visit.answer == "not_modified" and visit.is_good:
-        found[Validator.CONDITION] = TestOutcome.STEADY
-        return found | {kind: TestOutcome.STEADY for kind in SENT if value_of(target.validators, kind)}
+        found[Validator.CONDITION] = STEADY
+        return found | {kind: STEADY for kind in SENT if value_of(target.validators, kind)}
     if target.version is None or sent_now is None:
         return found
     if visit.change is Change.CHANGED:
         is_equal = visit.body_bytes == target.received_bytes
-        found[Validator.LENGTH] = TestOutcome.LIE if is_equal else TestOutcome.TRUE
+        found[Validator.LENGTH] = LIE if is_equal else TRUE
         of_change = {kind: _of_change(visit, target, sent_now, kind) for kind in SENT}
         return found | {kind: finding for kind, finding in of_change.items() if finding is not None}
     if visit.change is Change.SAME and visit.verdict.rung is Rung.BYTES:
         sent = [kind for kind in SENT if value_of(target.validators, kind)]
         if any(value_of(target.validators, kind) == value_of(sent_now, kind) for kind in sent):
-            found[Validator.CONDITION] = TestOutcome.FLAP  # a 304 was due
+            found[Validator.CONDITION] = FLAP  # a 304 was due
         for kind in SENT:
             if value_of(target.held, kind):
                 is_as_before = value_of(target.held, kind) == value_of(sent_now, kind)
-                found[kind] = TestOutcome.STEADY if is_as_before else TestOutcome.FLAP
+                found[kind] = STEADY if is_as_before else FLAP
     return found
 
 
@@ -191,27 +196,23 @@ def _was_head_vain(visit: Visit) -> bool:
     return visit.head_outcome is HeadOutcome.USELESS or (visit.head_outcome is HeadOutcome.DIFFERED and is_same)
 
 
-def _of_change(visit: Visit, target: Target, sent_now: Validators, kind: Validator) -> TestOutcome | None:
+def _of_change(visit: Visit, target: Target, sent_now: Validators, kind: Validator) -> ValidatorStats | None:
     """The finding about a validator after a change; None where the server's answer to it is not known."""
     held = value_of(target.held, kind)
     if not held:
         return None
     if held == value_of(sent_now, kind):
-        return TestOutcome.LIE
+        return LIE
     if visit.refused_304 is None:
         is_asked_by = value_of(target.validators, kind) or value_of(target.by_head or NO_VALIDATORS, kind)
-        return TestOutcome.TRUE if is_asked_by else None
-    return TestOutcome.TRUE if visit.refused_304 else TestOutcome.LIE
+        return TRUE if is_asked_by else None
+    return TRUE if visit.refused_304 else LIE
 
 
-def _after(stat: ValidatorStats, finding: TestOutcome) -> ValidatorStats:
-    match finding:
-        case TestOutcome.TRUE | TestOutcome.LIE:
-            lie = finding is TestOutcome.LIE
-            return replace(stat, changes_seen=KEPT * stat.changes_seen + 1, missed=KEPT * stat.missed + lie)
-        case TestOutcome.STEADY | TestOutcome.FLAP:
-            flap = finding is TestOutcome.FLAP
-            return replace(stat, unchanged=KEPT * stat.unchanged + 1, flapped=KEPT * stat.flapped + flap)
+def _after(stat: ValidatorStats, finding: ValidatorStats) -> ValidatorStats:
+    if finding.changes_seen:
+        return replace(stat, changes_seen=KEPT * stat.changes_seen + 1, missed=KEPT * stat.missed + finding.missed)
+    return replace(stat, unchanged=KEPT * stat.unchanged + 1, flapped=KEPT * stat.flapped + finding.flapped)
 
 
 def value_of(validators: Validators, kind: Validator) -> str | None:
@@ -226,3 +227,113 @@ def only(validators: Validators, kinds: list[Validator]) -> Validators:
         validators.etag if Validator.ETAG in kinds else None,
         validators.last_modified if Validator.LAST_MODIFIED in kinds else None,
     )
+
+
+WHOLE_DOMAIN = -1  # in place of a group's number: all pages of a domain, of which only the revisits are counted
+
+FIRST_STRETCH = 4  # revisits with one challenge among them, at first
+FIRST_STRETCHES = 5  # number of stretches of that length
+LONGER_BY = 4  # factor from one later stretch to the next
+LONGEST_STRETCH = 100  # revisits with one challenge among them, in the end
+AFTER_ALL = 100  # revisits, from which on each stretch is the longest
+GOLDEN = 0.6180339887498949  # its multiples fall evenly and never in step with a round of the group's pages
+ALONE = 0.9  # the part of its domain's revisits from which on a group is challenged by the domain's count alone
+YOUNG = FIRST_STRETCH * FIRST_STRETCHES  # revisits of a group about which others may know better
+
+
+def is_challenge(revisit: int) -> bool:
+    """Whether the revisit of this number, from 0, is a challenge: 5 of the first 20, later 1 of 100.
+
+    Each stretch of revisits has one challenge; the first 200 have 8. Never more than 200 revisits go by without one.
+    """
+    number, start, length = 0, 0, FIRST_STRETCH
+    while revisit >= start + length:
+        if length == LONGEST_STRETCH:
+            number += (revisit - start) // length
+            start += (revisit - start) // length * length
+            break
+        number, start = number + 1, start + length
+        length = FIRST_STRETCH if number < FIRST_STRETCHES else min(length * LONGER_BY, LONGEST_STRETCH)
+    return revisit == start + int(length * ((number + 1) * GOLDEN % 1))
+
+
+def is_challenge_due(trust: Trust, of_group: int, of_domain: int) -> bool:
+    """Whether a revisit is a challenge. of_group, of_domain: its number in the group and in the domain, from 0.
+
+    For a group that has nearly all of the revisits, the domain's count is enough. A group whose validators lied is
+    challenged as often as a new domain; any other group now and then.
+    """
+    if is_challenge(of_domain):
+        return True
+    is_known_liar = any(trust.of(kind).missed > NO_LIE for kind in SENT)
+    return of_group < ALONE * of_domain and is_challenge(of_group if is_known_liar else of_group + AFTER_ALL)
+
+
+def domain_trust_after(whole: Trust, visit: Visit, believed: Trust) -> Trust:
+    """The domain's count of revisits after a look: back to 0 where validators lied that the page's group believed."""
+    is_news = has_lied(visit) and bool(validators_to_send(visit.target.held, believed))
+    return replace(whole, revisits=0) if is_news else whole
+
+
+def suspected_validators(trusts: Mapping[int, Trust]) -> frozenset[Validator]:
+    """The validators that have lied in every group where a change has put them to the test. trusts: by group."""
+    tested = {kind: [one for each in trusts.values() if (one := each.of(kind)).changes_seen] for kind in SENT}
+    return frozenset(kind for kind, found in tested.items() if found and not any(one.is_honest for one in found))
+
+
+def with_suspicion(trust: Trust, suspected: frozenset[Validator]) -> Trust:
+    """The trust in a group where some validators are suspected: a young group without a test of its own believes it."""
+    unknown = [kind for kind in suspected if not trust.of(kind).changes_seen]
+    if not unknown or trust.revisits >= YOUNG:
+        return trust
+    lies = {kind: replace(trust.of(kind), changes_seen=1.0, missed=1.0) for kind in unknown}
+    return replace(trust, stats={**trust.stats, **lies})
+
+
+def head_validators(held: Validators, trust: Trust) -> Validators | None:
+    """The validators that a HEAD must repeat, beside the length, for the page to count as unchanged.
+
+    Empty where the length alone is believed. None where a HEAD is of no use: a conditional request spares the body, or
+    neither validators nor length are honest.
+    """
+    if not trust.stats:
+        return None
+    validators = only(held, [kind for kind in SENT if trust.of(kind).is_honest and trust.of(kind).is_steady])
+    if validators:
+        return validators if trust.of(Validator.CONDITION).is_vain else None
+    return validators if trust.of(Validator.LENGTH).is_exact else None
+
+
+def head_shows_same(target: Target, answer: Answer) -> bool:
+    """Whether the answer to a HEAD repeats the length and validators known of a page."""
+    if not isinstance(answer, Fetched) or answer.status != 200 or target.by_head is None:
+        return False
+    if answer.declared_bytes not in {None, target.received_bytes}:
+        return False
+    validators = [kind for kind in SENT if value_of(target.by_head, kind)]
+    if any(value_of(target.by_head, kind) != value_of(answer.validators, kind) for kind in validators):
+        return False
+    return bool(validators) or answer.declared_bytes is not None
+
+
+def spared_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
+    """The Visit of a look that a HEAD decided, without a body."""
+    return replace(
+        learnt_visit(target, Verdict(Change.SAME, Rung.HEAD), now=now),
+        status=answer.status,
+        elapsed=answer.elapsed,
+        conditional=False,
+        saved_bytes=target.received_bytes,
+        recipients=target.outlinks,
+        head_outcome=HeadOutcome.SPARED,
+    )
+
+
+def head_outcome_of(head: Answer, answer: Answer) -> HeadOutcome:
+    """The outcome of a HEAD that was followed by a request for the body."""
+    if isinstance(answer, NotModified):
+        return HeadOutcome.DIFFERED
+    if not isinstance(head, Fetched) or not isinstance(answer, Fetched) or head.status != answer.status:
+        return HeadOutcome.USELESS
+    is_true = answer.status != 200 or head.declared_bytes in {None, answer.received_bytes}
+    return HeadOutcome.DIFFERED if is_true else HeadOutcome.USELESS
