@@ -235,7 +235,7 @@ class LeaseCrawler:
         self._targets.recorded(recorded.visits)
         for visit in recorded.visits:
             self.stats.add(visit)
-        self.stats.count_new(recorded.new)
+        self.stats.new += recorded.new
         self._progress(self.stats)
 
     async def _look_on(self, visitor: Visitor, recorder: Recorder) -> None:

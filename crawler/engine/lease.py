@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -59,14 +60,13 @@ async def crawl_lease(
         raise failure from group
     finally:
         await give_back(store, crawler.end())
-    crawler.stats.ran_for(timedelta(seconds=time.monotonic() - began))
+    crawler.stats.elapsed += timedelta(seconds=time.monotonic() - began)
     return LeaseResult(crawler.stats, crawler.hold)
 
 
 async def _left_alone(store: LeasedStore, reason: str, *, span: timedelta) -> LeaseResult:
     """Leave a domain alone that cannot be asked until its user has seen to something; no request is sent."""
-    stats = CrawlStats(leases=1)
-    stats.count_outage(reason)
+    stats = CrawlStats(leases=1, outages=Counter([reason]))
     hold = Hold(until=store.clock.now() + span, reason=reason, refusals=store.lease.refusals)
     try:
         await store.hold(hold)

@@ -44,7 +44,7 @@ class Preparation:
         if self._login is not None and not await self._login.begin():
             if self._breaker.hold is not None:
                 await self._store.hold(self._breaker.hold)
-                self._stats.count_outage(self._breaker.hold.reason)
+                self._stats.outages[self._breaker.hold.reason] += 1
             return None
         known = await known_under(self._store, rules, settings=self._settings)
         await self._name_lists(known)
@@ -72,7 +72,7 @@ class Preparation:
         found = await found_rules(self._store, self._requester.ask)
         if found.outage is not None:
             await self._store.hold(self._breaker.leave_alone(found.outage, asked=found.asked))
-            self._stats.count_outage(found.outage)
+            self._stats.outages[found.outage] += 1
         return None if found.is_spent or found.outage is not None else found.rules
 
 

@@ -19,7 +19,7 @@ from crawler.engine.lease import crawl_lease, give_back
 from crawler.engine.processes import Crew, HelperLost, at_work
 from crawler.engine.resources import CrawlResources
 from crawler.engine.stats import CrawlStats, LeaseResult, ShiftResult
-from crawler.engine.store_port import LeasedStore, RetryingStore, until_available
+from crawler.engine.store_port import LeasedStore, until_available
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable
 from crawler.settings import Settings
 from crawler.store import claim, report
@@ -89,7 +89,7 @@ async def run_shift(
             elif not await pool.wait_for_turn(only=only):
                 break
         telling.cancel()
-    pool.result.stats.ran_for(timedelta(seconds=time.monotonic() - began))
+    pool.result.stats.elapsed += timedelta(seconds=time.monotonic() - began)
     await until_available(lambda _: report.stamp_feed(db, at=clock.now()), about="shift")
     return pool.result
 
@@ -207,18 +207,18 @@ class _LeasePool:
         try:
             at_home = await self.at_home(lease)
         except LeaseLost:
-            self.result.take_in_lost(lease.domain)
+            self.result.lost.append(lease.domain.authority)
             return
         if at_home is None:
             log.info("lease.address_busy", extra={"domain": lease.domain.authority})
             return
         lease = at_home
-        store = RetryingStore(self.db, lease, settings=self.settings, clock=self.clock)
+        store = LeasedStore(self.db, lease, settings=self.settings, clock=self.clock)
         try:
             done = await self.hooks.walk_lease(lease, lambda: self.walk(store, claimed))
         except LeaseLost:
             log.warning("lease.lost", extra={"domain": lease.domain.authority})
-            self.result.take_in_lost(lease.domain)
+            self.result.lost.append(lease.domain.authority)
         except HelperLost as lost:
             log.warning("helper.lost", extra={"domain": lease.domain.authority, "error": str(lost)})
             self.result.take_in(lease.domain, LeaseResult(lost.stats, hold=None))
@@ -227,7 +227,7 @@ class _LeasePool:
             raise
         except Exception as error:
             log.exception("lease.broken", extra={"domain": lease.domain.authority})
-            self.result.take_in_broken(lease.domain, error)
+            self.result.broken[lease.domain.authority] = repr(error)
         except BaseException:
             # A walk gives its domain back; a task of a flow that is cancelled before the walk begins does not.
             await give_back(store)

@@ -27,7 +27,7 @@ from crawler.engine.requests.session import DomainSession
 from crawler.engine.resources import CrawlResources
 from crawler.engine.shift import holder_name
 from crawler.engine.stats import CrawlStats
-from crawler.engine.store_port import LeasedStore, RetryingStore
+from crawler.engine.store_port import LeasedStore
 from crawler.errors import StoreUnavailable
 from crawler.settings import Settings
 from crawler.store import claim
@@ -116,7 +116,7 @@ async def try_page(
     if lease is None:
         return TryResult(target, clock.now(), refusal=BUSY)
     unpaced = settings.model_copy(update={"pace": False})  # who asks for one page now does not wait for its turn
-    store = RetryingStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
+    store = LeasedStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
     trial = _Trial(store, session, webs, settings=settings, takes_pictures=how.screenshot)
     try:
         return await trial.look(target, again=how.again)
