@@ -85,7 +85,13 @@ async def _hold_broken(store: LeasedStore) -> None:
 
 async def give_back(store: LeasedStore, end: LeaseEnd = NOTHING_LEFT_OVER) -> None:
     """Give the domain back, whatever happened; if that fails, the lease runs out by itself. Twice does no harm."""
-    releasing = asyncio.create_task(_try_to_release(store, end), name=f"release-{store.lease.domain.authority}")
+
+    async def release() -> None:
+        with contextlib.suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
+                await store.release(end)
+
+    releasing = asyncio.create_task(release(), name=f"release-{store.lease.domain.authority}")
     was_cancelled = False
     while not releasing.done():
         try:
@@ -95,9 +101,3 @@ async def give_back(store: LeasedStore, end: LeaseEnd = NOTHING_LEFT_OVER) -> No
             was_cancelled = True
     if was_cancelled:
         raise asyncio.CancelledError
-
-
-async def _try_to_release(store: LeasedStore, end: LeaseEnd) -> None:
-    with contextlib.suppress(StoreUnavailable, TimeoutError):
-        async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
-            await store.release(end)

@@ -47,14 +47,10 @@ class Preparation:
                 self._stats.outages[self._breaker.hold.reason] += 1
             return None
         known = await known_under(self._store, rules, settings=self._settings)
-        await self._name_lists(known)
-        return known
-
-    async def _name_lists(self, known: Known) -> None:
-        """Make pages of the lists that the site names, if they are none yet."""
         chunk = lists_of_site(self._store.lease, known, asks_usual_places=self._settings.usual_lists)
-        if chunk.links:
+        if chunk.links:  # they are made pages, if they are none yet
             await self._store.admit_listed(chunk)
+        return known
 
     async def drain(self) -> bool:
         """Apply what others left in the domain's inbox; whether there was anything."""

@@ -83,7 +83,9 @@ async def run_shift(
         while not pool.is_over:
             lease, claimed = await pool.claim(holder=holder, only=only) if pool.has_room else (None, 0.0)
             if lease is not None:
-                pool.begin(tasks.create_task(pool.work_on(lease, claimed), name=f"lease-{lease.domain.authority}"))
+                task = tasks.create_task(pool.work_on(lease, claimed), name=f"lease-{lease.domain.authority}")
+                pool.running.add(task)
+                task.add_done_callback(pool.running.discard)
             elif pool.running:
                 await pool.wait_for_change(only=only)
             elif not await pool.wait_for_turn(only=only):
@@ -192,10 +194,6 @@ class _LeasePool:
             if self.stop.is_set():
                 return otherwise
             raise
-
-    def begin(self, task: asyncio.Task[None]) -> None:
-        self.running.add(task)
-        task.add_done_callback(self.running.discard)
 
     async def work_on(self, lease: Lease, claimed: float) -> None:
         try:

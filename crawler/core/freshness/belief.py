@@ -129,11 +129,6 @@ def fade(belief: Belief, *, prior: Belief, gap: timedelta) -> Belief:
     return Belief(prior.a + (belief.a - prior.a) * kept, prior.b + (belief.b - prior.b) * kept)
 
 
-def fresh_now(belief: Belief, *, unseen: timedelta) -> float:
-    """The chance that a page last seen `unseen` ago has not changed since."""
-    return math.exp(-belief.a * math.log1p(max(unseen / DAY, 0.0) / belief.b))
-
-
 def change_expected(belief: Belief, *, gap: timedelta) -> float:
     """The chance that a look after `gap` finds a change."""
     return chance_changed_of_one(belief, gap / DAY)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from crawler.core.freshness.amount import BITS, bits_of_amount
 from crawler.core.freshness.belief import DAY, Belief
-from crawler.core.freshness.revisit_time import interval
+from crawler.core.freshness.value import interval
 from crawler.core.http import Url
 
 LONGER = 2.0  # factor on a period at whose end nothing was found, in the first steps
@@ -167,19 +167,13 @@ def policy_of(text: str, others: Mapping[str, RevisitPolicy] = NO_OTHERS) -> Rev
     fixed = _FIXED.fullmatch(text)
     if fixed is not None:
         return FixedPolicy(float(fixed[1]) * SPANS[fixed[2]])
-    match text:
-        case "price":
-            return BY_PRICE
-        case "similarity":
-            return BY_SIMILARITY
-        case _ if text in others:
-            return others[text]
-        case _:
-            known = ", ".join(others) or "none"
-            raise ValueError(
-                f"{text!r} is no revisit policy: price, similarity, fixed with a span such as 'fixed 7d', or a plugin "
-                f"that is used; there is {known}"
-            )
+    policies = {**others, "price": BY_PRICE, "similarity": BY_SIMILARITY}
+    if text not in policies:
+        raise ValueError(
+            f"{text!r} is no revisit policy: price, similarity, fixed with a span such as 'fixed 7d', or a plugin "
+            f"that is used; there is {', '.join(others) or 'none'}"
+        )
+    return policies[text]
 
 
 def policy_or_price(text: str, others: Mapping[str, RevisitPolicy]) -> RevisitPolicy:

@@ -16,7 +16,7 @@ from uuid import UUID
 from crawler.engine.coordinator import CrawlLimits
 from crawler.engine.lease import crawl_lease
 from crawler.engine.machine import settle_memory
-from crawler.engine.processes.messages import (
+from crawler.engine.processes.helper import (
     BatchRecorded,
     Begin,
     Done,

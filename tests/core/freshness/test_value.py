@@ -17,8 +17,7 @@ from crawler.core.freshness import (
     value,
     weight_of,
 )
-from crawler.core.freshness.revisit_time import gap_worth_of_one
-from crawler.core.freshness.value import gain, gain_of_one, values
+from crawler.core.freshness.value import gain, gain_of_one, gap_worth_of_one, values
 
 pytestmark = pytest.mark.filterwarnings("error")
 
