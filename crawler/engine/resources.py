@@ -59,7 +59,7 @@ class CrawlResources:
         secrets = await find_secrets(domain.settings.credentials.references, self.find_secret)
         if isinstance(secrets, str):
             return secrets
-        if kept is not None and kept[0].settings == domain.settings and kept[1].has(secrets):
+        if kept is not None and kept[0].settings == domain.settings and kept[1].secrets == secrets:
             return kept[1]
         try:
             web = await self._client_of(domain, secrets)

@@ -18,7 +18,6 @@ from crawler.core.opic.opic import (
     importance,
     seed_endowment,
     settle,
-    window_of,
 )
 from crawler.core.opic.order import (
     STEPS,

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from crawler.core.http import Pattern, Url, path_and_query, pattern_of
-from crawler.core.opic.opic import ENDOWMENT, Pool, weights_of
+from crawler.core.opic.opic import ENDOWMENT, Pool
 
 STEPS = 8  # of rank for each endowment of cash
 WAITING = 0.25  # endowments by which new pages fall behind while the clock grows by the factor e
@@ -66,8 +66,16 @@ class Ordering:
 
     @property
     def weights(self) -> dict[Pool, float]:
-        """The weights by which the reserve's payout is split over the pools."""
-        return weights_of(discovery=self.discovery, refresh=self.refresh, focus=self.favour_by)
+        """The weight of one page of each pool when the reserve pays out: the paper's dial.
+
+        1 each is the virtual page as published, which links to all pages alike.
+        """
+        return {
+            Pool.NEW: self.discovery,
+            Pool.KNOWN: self.refresh,
+            Pool.NEW_FOCUSED: self.discovery * self.favour_by,
+            Pool.KNOWN_FOCUSED: self.refresh * self.favour_by,
+        }
 
     def shares(self, *, discovery: float, refresh: float) -> tuple[float, float]:
         """Return the shares of this domain's requests that are guaranteed to new pages and to revisits.

@@ -8,7 +8,7 @@ from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, chance_fresh
 from crawler.core.http import Answer, Url
-from crawler.core.opic import COINS, ENDOWMENT, importance, window_of
+from crawler.core.opic import COINS, ENDOWMENT, importance
 from crawler.core.visit import State
 from crawler.store import claim, domains, hand_out, record, report
 from crawler.store.database import Database
@@ -50,7 +50,7 @@ async def test_importance_in_sql_is_the_importance_of_the_core(
     db: Database, *, history: float, cash: int, circulating: int, clocks: tuple[int, int], pages: int, passes: float
 ) -> None:
     last, now = sorted(clocks)
-    window = window_of(circulating, passes=passes)
+    window = passes * circulating
 
     expected = importance(history, cash, clock_last=last, clock_now=now, pages=pages, window=window)
     found = await numbers(
