@@ -106,21 +106,22 @@ def sample_of(
     source: SourceWorth = NO_SOURCE,
 ) -> PageSample:
     """The sample with these rows, each of COLUMNS numbers in the order of PageSample's fields."""
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), COLUMNS)
+    columns = np.array(rows, dtype=np.float64).reshape(len(rows), COLUMNS).T
+    is_new, a, b, group, importance, asked, least, most, follows, total, changes, silent, weight = columns
     return PageSample(
-        is_new=table[:, 0] > 0,
-        evidence_a=table[:, 1],
-        evidence_b=table[:, 2],
-        group=np.minimum(table[:, 3].astype(np.intp), len(priors) - 1),
-        importance=table[:, 4],
-        asked=table[:, 5].astype(np.intp),
-        least=table[:, 6],
-        most=table[:, 7],
-        follows=table[:, 8] > 0,
-        amount_total=table[:, 9],
-        amount_changes=table[:, 10],
-        silent_days=table[:, 11],
-        weight=table[:, 12],
+        is_new > 0,
+        a,
+        b,
+        np.minimum(group.astype(np.intp), len(priors) - 1),
+        importance,
+        asked.astype(np.intp),
+        least,
+        most,
+        follows > 0,
+        total,
+        changes,
+        silent,
+        weight,
         share=share,
         priors=tuple(priors),
         costs=costs,

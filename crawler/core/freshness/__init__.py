@@ -133,7 +133,6 @@ from crawler.core.freshness.value import (
     interval,
     mean_gap,
     phase_of,
-    value,
     values_heard,
     weight_of,
     weights_of,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from crawler.core.freshness.amount import BITS, bits_of_amount
 from crawler.core.freshness.belief import DAY, Belief
@@ -78,6 +78,8 @@ class RevisitPolicy(Protocol):
 class PricePolicy:
     """The look comes when it will be worth its price; see `interval`. Claims weigh again by the price of their day."""
 
+    standing: ClassVar[timedelta | None] = None
+
     def after(self, look: Looked) -> timedelta:
         return interval(
             look.belief,
@@ -88,10 +90,6 @@ class PricePolicy:
             recall=look.recall,
         )
 
-    @property
-    def standing(self) -> timedelta | None:
-        return None
-
 
 @dataclass(frozen=True, slots=True)
 class FixedPolicy:
@@ -100,14 +98,10 @@ class FixedPolicy:
     Due times are a minute early: the looks of a crawl that begins at its hour every day are some seconds later.
     """
 
-    span: timedelta
+    standing: timedelta
 
     def after(self, look: Looked) -> timedelta:  # noqa: ARG002  whatever it found
-        return self.span - min(EARLY, self.span / 100)
-
-    @property
-    def standing(self) -> timedelta | None:
-        return self.span
+        return self.standing - min(EARLY, self.standing / 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +113,8 @@ class SimilarityPolicy:
     the number of looks. A look that comes early and finds nothing, or late and finds a change, says less of the period,
     and moves it less.
     """
+
+    standing: ClassVar[timedelta | None] = None
 
     def after(self, look: Looked) -> timedelta:
         if not look.waited:
@@ -132,10 +128,6 @@ class SimilarityPolicy:
         else:
             step *= min(look.waited / period, 1.0)
         return period * float(LONGER**step)
-
-    @property
-    def standing(self) -> timedelta | None:
-        return None
 
 
 FIRST_PERIOD = timedelta(days=30)  # Nutch's default

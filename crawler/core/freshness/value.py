@@ -96,14 +96,6 @@ def most_worth(a: Numbers, b: Numbers, weight: Numbers, *, ahead: Numbers, most:
     return np.where(np.greater(ahead, 0), weight * fresh_days(np.asarray(a) + 1, b, most), np.inf)
 
 
-def value(belief: Belief, *, importance: float, unseen: timedelta) -> float:
-    """The value of looking now, in importance x days of freshness gained over looking later.
-
-    The mean over the belief of w (1 - (1 + l t) exp(-l t)) / l.  importance: 1 is the domain's mean page.
-    """
-    return float(values(belief.a, belief.b, weight_of(importance), unseen / DAY))
-
-
 def weight_of(importance: float) -> float:
     """The weight of one importance; see `weights_of`."""
     return min(max(importance, LEAST_IMPORTANCE), MOST_IMPORTANCE)
