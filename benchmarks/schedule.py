@@ -6,13 +6,13 @@ The price is found as plan finds it: on a sample, which is drawn in the same tim
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from benchmarks.harness.table import table
-from crawler.core.budget import Budget, PageArrays, Work, page_arrays, sampled, shadow_price
-from crawler.core.budget.page_arrays import gaps
+from crawler.core.budget import SAMPLE, Budget, PageArrays, Work, page_arrays, shadow_price
+from crawler.core.budget.page_arrays import gaps, subset
 from crawler.core.freshness import (
     PRIOR,
     Floats,
@@ -85,7 +85,9 @@ def _learnt(a: Numbers, b: Numbers, gap: Floats, found: np.typing.NDArray[np.boo
 def pricing(count: int) -> Timed:
     pages = population(count)
     began = time.perf_counter()
-    shadow_price(Work(sampled(pages)), Budget(0.03 * count))
+    drawn = np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False)
+    sample = replace(subset(pages, drawn), stands_for=np.full(len(drawn), count / len(drawn)))
+    shadow_price(Work(sample), Budget(0.03 * count))
     return Timed("price", count, time.perf_counter() - began, PRICE_BAR)
 
 

@@ -135,7 +135,7 @@ class Prior(SQLModel, table=True):
 
 
 class KindPrior(SQLModel, table=True):
-    """What is expected of a page of a new domain, by the kind of its site (crawler/core/freshness/site_kind.py).
+    """What is expected of a page of a new domain, by the kind of its site (crawler/core/freshness/prior.py).
 
     kind: "*" for domains of any.  pages, domains: that were looked at again, and from which it was learnt.
     """

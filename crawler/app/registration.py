@@ -30,7 +30,7 @@ from crawler.core.http import (
     scheme_of,
 )
 from crawler.core.visit.visit import PERMANENT, TEMPORARY
-from crawler.engine import good_copy, received_of
+from crawler.engine import good_copy
 from crawler.errors import BadInput
 from crawler.store import claim, domains
 from crawler.store.database import Database
@@ -74,7 +74,7 @@ class FoundDomain:
         """FoundDomain less the request and bytes of the root's answer, which are on the account of its first look."""
         if self.answer is None:
             return self
-        taken = self.received_bytes - received_of(self.answer)
+        taken = self.received_bytes - self.answer.received_bytes
         return replace(self, requests=self.requests - 1, received_bytes=taken)
 
 

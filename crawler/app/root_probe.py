@@ -21,7 +21,7 @@ from crawler.core.http import (
     parse_robots,
 )
 from crawler.core.visit.visit import OVERLOADED
-from crawler.engine import PacedWeb, Pacer, ask_for_robots, received_of
+from crawler.engine import PacedWeb, Pacer, ask_for_robots
 from crawler.store.claim import slotted
 
 if TYPE_CHECKING:  # as in register.py
@@ -74,7 +74,7 @@ class RootProbe:
     def leave_out(self, answer: Answer) -> None:
         """Do not count a request that somebody else will account for."""
         self.requests -= 1
-        self.received_bytes -= received_of(answer)
+        self.received_bytes -= answer.received_bytes
 
     async def ask(self, url: Url, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         """One request, when the authority's turn has come."""
@@ -83,7 +83,7 @@ class RootProbe:
         async with self._turns[place]:
             server = PacedWeb(self.web, self._pacers[place], deadline=deadline, language=self.language)
             answer = await server.fetch(url, bounds=bounds)
-        self.received_bytes += received_of(answer)
+        self.received_bytes += answer.received_bytes
         return answer
 
 
@@ -155,5 +155,5 @@ class RedirectChain:
     async def _send(self, url: Url, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         self.requests += 1
         answer = await self.roots.ask(url, deadline=self.deadline, bounds=bounds)
-        self.received_bytes += received_of(answer)
+        self.received_bytes += answer.received_bytes
         return answer

@@ -1,15 +1,16 @@
-"""The settings of a domain, in one table: a value, and how each setting is typed, stored and shown.
+"""The settings of a domain: a value, and a table of how each setting is typed, stored and shown.
 
-The command's options, JSON, the columns (models/domain.py) and docs/commands.md follow from it: the next setting is one
-entry here. Nothing heavy is imported: --help reads this.
+The command's options, JSON, the columns (models/domain.py) and docs/commands.md follow from the table: the next setting
+is a field and an entry here. Nothing heavy is imported: --help reads this.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from crawler.core.setting import Kind, Setting, entry
+from crawler.core.setting import Kind, Setting
 
 if TYPE_CHECKING:
     from crawler.core.http import Credentials, Url
@@ -31,50 +32,6 @@ REVISIT = (
 )
 
 
-def _sentence_of(parse: Callable[[str], object], text: str) -> str:
-    """Why a text cannot be read; empty if it can."""
-    try:
-        parse(text)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _refused_hours(text: str) -> str:
-    from crawler.core.budget import parse_hours
-
-    return _sentence_of(parse_hours, text)
-
-
-def _refused_header(text: str) -> str:
-    from crawler.core.http import parse_header
-
-    return _sentence_of(parse_header, text)
-
-
-def _refused_auth(text: str) -> str:
-    from crawler.core.http import parse_auth
-
-    return _sentence_of(parse_auth, text)
-
-
-def _refused_login(text: str) -> str:
-    from crawler.core.http import parse_login
-
-    return _sentence_of(parse_login, text)
-
-
-def _refused_proxy(text: str) -> str:
-    from crawler.core.http import parse_proxy
-
-    return _sentence_of(parse_proxy, text)
-
-
-def _refused_file(text: str) -> str:
-    is_path = text.startswith("/") and text.isprintable()
-    return "" if is_path else "a file of certificates is named by its whole path, as it is where it is crawled"
-
-
 def _usual_ordering() -> "Ordering":
     from crawler.core.opic import Ordering
 
@@ -89,415 +46,45 @@ class DomainSettings:
     ValueError, a sentence for the user, for two targets, an impossible one, or two rules of one pattern.
     """
 
-    seeds: tuple["Url", ...] = entry(
-        (), Setting(Kind.TEXTS, "--seed URL", "Begin here too, beside the root; may be repeated.", label="Seeds")
-    )
-    budget_per_day: int | None = entry(
-        None,
-        Setting(
-            Kind.COUNT,
-            "--budget N",
-            "Requests per UTC day.",
-            label="Budget per day",
-            words="{} requests",
-            unset="no limit",
-        ),
-    )
-    bytes_per_day: int | None = entry(
-        None,
-        Setting(
-            Kind.BYTES,
-            "--bytes SIZE",
-            "Bytes received per UTC day: 500MB, 2GB, or a plain number.",
-            label="Bytes per day",
-            of_crawl=False,
-        ),
-    )
-    target_freshness: float | None = entry(
-        None,
-        Setting(
-            Kind.SHARE,
-            "--fresh SHARE",
-            "So much of the domain, by importance, is to be fresh: 95%. The plan finds the requests that takes.",
-            label="Target",
-            words="{} fresh",
-            instead_of="target_age",
-            of_crawl=False,
-        ),
-    )
-    target_age: timedelta | None = entry(
-        None,
-        Setting(
-            Kind.SPAN,
-            "--no-older-than SPAN",
-            "No page is to be longer unseen: 3d. Instead of --fresh; a budget caps both.",
-            label="Target",
-            words="no page older than {}",
-            instead_of="target_freshness",
-            of_crawl=False,
-        ),
-    )
-    delay: timedelta | None = entry(
-        None,
-        Setting(
-            Kind.DELAY,
-            "--delay SECONDS",
-            "From the end of an answer to the next request; the delay of robots.txt holds where it is longer.",
-            label="Delay",
-        ),
-    )
-    latency_factor: float = entry(
-        2.0,  # LATENCY_FACTOR
-        Setting(
-            Kind.NUMBER,
-            "--latency-factor NUMBER",
-            "A pause is at least so many times what answers take, up to 30 s, so that a slow server gets longer ones; "
-            "2 unless said. 0: never. Without a delay there is no pause to lengthen.",
-            most=100,
-            label="Slow server",
-            words="pauses for {} times what its answers take",
-            unset="pauses for twice what its answers take",
-            of_crawl=False,
-        ),
-    )
-    hours: str = entry(
-        "",
-        Setting(
-            Kind.TEXT,
-            "--hours HOURS",
-            "When it may be asked, and how fast: 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun', or '22-06 x2; 06-22 "
-            "x0.5 Europe/Vienna' for twice as fast by night. What is not named is closed.",
-            refuses=_refused_hours,
-            label="Hours",
-            unset="at any time",
-            reprices=True,
-        ),
-    )
-    headers: tuple[str, ...] = entry(
-        (),
-        Setting(
-            Kind.TEXTS,
-            "--header HEADER",
-            "Send this header to the domain, 'X-Key: env:DOCS_KEY'; its value stands in the environment (env:NAME) or "
-            "in a Prefect secret block (block:NAME); may be repeated.",
-            refuses=_refused_header,
-            label="Headers",
-            rereads=True,
-        ),
-    )
-    auth: str = entry(
-        "",
-        Setting(
-            Kind.TEXT,
-            "--auth AUTH",
-            "Authenticate: 'basic env:USER env:PASSWORD' or 'bearer env:TOKEN'.",
-            refuses=_refused_auth,
-            label="Authentication",
-            rereads=True,
-        ),
-    )
-    login: str = entry(
-        "",
-        Setting(
-            Kind.TEXT,
-            "--login LOGIN",
-            "Log in by a form before pages are asked: '/login user=env:DOCS_USER password=env:DOCS_PASSWORD'.",
-            refuses=_refused_login,
-            label="Login",
-            rereads=True,
-        ),
-    )
-    cookies: bool = entry(
-        default=False,
-        setting=Setting(
-            Kind.FLAG,
-            "--cookies/--no-cookies",
-            "Send back the cookies that it sets, while a crawl runs; with --login always.",
-            label="Cookies",
-            words="sent back",
-            rereads=True,
-        ),
-    )
-    proxy: str = entry(
-        "",
-        Setting(
-            Kind.TEXT,
-            "--proxy PROXY",
-            "Ask by way of an http proxy that tunnels: 'http://proxy.example:3128', and 'env:USER env:PASSWORD' after "
-            "it.",
-            refuses=_refused_proxy,
-            label="Proxy",
-        ),
-    )
-    ca_file: str = entry(
-        "",
-        Setting(
-            Kind.TEXT,
-            "--ca-file PATH",
-            "Trust the certificates in this file (PEM), and no others.",
-            refuses=_refused_file,
-            label="Certificates",
-            words="only those in {}",
-        ),
-    )
-    insecure_tls: bool = entry(
-        default=False,
-        setting=Setting(
-            Kind.FLAG,
-            "--insecure-tls/--no-insecure-tls",
-            "Do not ask whose certificate it is: anybody on the way may read and change what is sent.",
-            label="TLS",
-            words="INSECURE: no certificate is checked",
-        ),
-    )
-    parallelism: int | None = entry(
-        None, Setting(Kind.COUNT, "--parallelism N", "Requests at a time.", least=1, most=256, label="Parallelism")
-    )
-    include: tuple[str, ...] = entry(
-        (),
-        Setting(
-            Kind.TEXTS,
-            "--include PATTERN",
-            "Only paths like '/docs/', '*.html$' or 're:/20../'; may be repeated.",
-            label="Include",
-            rereads=True,
-        ),
-    )
-    exclude: tuple[str, ...] = entry(
-        (),
-        Setting(Kind.TEXTS, "--exclude PATTERN", "No paths like this; may be repeated.", label="Exclude", rereads=True),
-    )
-    max_depth: int | None = entry(
-        None,
-        Setting(Kind.COUNT, "--depth N", "Links away from the nearest seed.", most=32_000, label="Depth", rereads=True),
-    )
-    max_pages: int | None = entry(
-        None, Setting(Kind.COUNT, "--max-pages N", "Pages to keep.", least=1, label="Pages at most")
-    )
-    weight: float = entry(
-        1.0,
-        Setting(
-            Kind.FACTOR, "--weight NUMBER", "Worth beside other domains; 1 unless said.", label="Weight", unset="1"
-        ),
-    )
-    allow_private: bool = entry(
-        default=False,
-        setting=Setting(
-            Kind.FLAG,
-            "--allow-private/--no-allow-private",
-            "It is your own server: private addresses may be asked.",
-            label="Private addresses",
-            words="allowed",
-            unset="refused",
-        ),
-    )
-    language: str = entry(
-        "",
-        Setting(
-            Kind.TEXT,
-            "--language LIST",
-            "Ask for pages in these languages (Accept-Language): 'de-AT, de;q=0.8'.",
-            pattern=rf"{LANGUAGE}(?:[ \t]*,[ \t]*{LANGUAGE})*",
-            misfit="no list of languages such as 'de-AT, de;q=0.8'",
-            label="Language",
-            rereads=True,
-        ),
-    )
+    seeds: tuple["Url", ...] = ()
+    budget_per_day: int | None = None
+    bytes_per_day: int | None = None
+    target_freshness: float | None = None
+    target_age: timedelta | None = None
+    delay: timedelta | None = None
+    latency_factor: float = 2.0  # LATENCY_FACTOR
+    hours: str = ""
+    headers: tuple[str, ...] = ()
+    auth: str = ""
+    login: str = ""
+    cookies: bool = False
+    proxy: str = ""
+    ca_file: str = ""
+    insecure_tls: bool = False
+    parallelism: int | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_depth: int | None = None
+    max_pages: int | None = None
+    weight: float = 1.0
+    allow_private: bool = False
+    language: str = ""
     ordering: "Ordering" = field(default_factory=_usual_ordering)
-    external_links: float = entry(
-        0.0,
-        Setting(
-            Kind.NUMBER,
-            "--external-links NUMBER",
-            "As how many links within the domain one to another domain counts; 0 unless said.",
-            most=1000,
-            label="External links",
-            words="count {} each",
-            unset="do not count",
-            of_importance=True,
-            of_crawl=False,
-        ),
-    )
-    value: str = entry(
-        "amount",
-        Setting(
-            Kind.TEXT,
-            "--value WHAT",
-            "What a change counts: amount (by how much of the page it changes) or changes (each alike).",
-            pattern="amount|changes",
-            misfit="neither amount nor changes",
-            label="Changes count",
-            words="as {}",
-            unset="by their amount",
-            reprices=True,
-            of_crawl=False,
-        ),
-    )
-    importance_mix: float = entry(
-        0.5,
-        Setting(
-            Kind.NUMBER,
-            "--importance-mix SHARE",
-            "How far a page's importance decides how often it is visited: 0 (all pages alike) to 1 (importance alone); "
-            "0.5 unless said.",
-            most=1,
-            label="Importance decides",
-            words="{} of the value of a visit",
-            unset="0.5 of the value of a visit",
-            reprices=True,
-            of_importance=True,
-            of_crawl=False,
-        ),
-    )
-    revisit: str = entry(
-        "price",
-        Setting(
-            Kind.TEXT,
-            "--revisit POLICY",
-            "When pages are looked at again: price (when a look is worth it), similarity (sooner the less alike two "
-            "versions were), 'fixed 7d' (each after so long), or the name of a plugin.",
-            pattern=REVISIT,
-            misfit="none of price, similarity, fixed with a span such as 'fixed 7d', and the name of a plugin",
-            label="Looked at again",
-            words="by policy: {}",
-            unset="by price",
-            reprices=True,
-            of_crawl=False,
-        ),
-    )
-    render: "RenderMode" = entry(
-        "auto",
-        Setting(
-            Kind.TEXT,
-            "--render WHEN",
-            "Pages in a browser: auto (where their scripts add what is kept), always, or never.",
-            pattern="auto|always|never",
-            misfit="none of auto, always, never",
-            label="In a browser",
-            unset="where it adds anything",
-            rereads=True,
-        ),
-    )
-    internal_links: float = entry(
-        1.0,
-        Setting(
-            Kind.NUMBER,
-            "--internal-links NUMBER",
-            "What a link within the domain counts beside those; 1 unless said. 0: no link passes importance on.",
-            most=1000,
-            label="Internal links",
-            words="count {} each",
-            unset="count 1 each",
-            of_importance=True,
-            of_crawl=False,
-        ),
-    )
-    reserve_share: float = entry(
-        0.15,  # RESERVE_SHARE
-        Setting(
-            Kind.NUMBER,
-            "--reserve-share SHARE",
-            "Of a visit's cash, that goes to the reserve and on to all pages, not along links; 0.15 unless said.",
-            most=1,
-            label="Reserve share",
-            words="{} of each visit's cash",
-            unset="0.15 of each visit's cash",
-            of_importance=True,
-            of_crawl=False,
-        ),
-    )
-    window_passes: float = entry(
-        24.0,  # WINDOW_PASSES
-        Setting(
-            Kind.FACTOR,
-            "--window PASSES",
-            "How far back importance looks, in passes of the domain's clock; 24 unless said.",
-            label="Window",
-            words="{} passes",
-            unset="24 passes",
-            of_importance=True,
-            of_crawl=False,
-        ),
-    )
-    keep_versions: int = entry(
-        50,
-        Setting(
-            Kind.COUNT,
-            "--keep-versions N",
-            "Keep the newest N versions of each page, however old; 50 unless said. Of older ones recrawl prune thins "
-            "out texts and bodies.",
-            least=1,
-            label="Versions kept",
-            words="the newest {}",
-            of_crawl=False,
-        ),
-    )
-    keep_daily: timedelta = entry(
-        timedelta(days=90),
-        Setting(
-            Kind.SPAN,
-            "--keep-daily SPAN",
-            "Of versions before those the last of each day, for so long; 90d unless said.",
-            label="One a day",
-            words="for {}",
-            of_crawl=False,
-        ),
-    )
-    keep_weekly: timedelta = entry(
-        timedelta(days=730),
-        Setting(
-            Kind.SPAN,
-            "--keep-weekly SPAN",
-            "And the last of each week, for so long; 730d unless said.",
-            label="One a week",
-            words="for {}",
-            of_crawl=False,
-        ),
-    )
-    keep_monthly: timedelta | None = entry(
-        None,
-        Setting(
-            Kind.SPAN,
-            "--keep-monthly SPAN",
-            "And the last of each month, for so long; for ever unless said.",
-            label="One a month",
-            words="for {}",
-            of_crawl=False,
-        ),
-    )
-    keep_visits: timedelta | None = entry(
-        timedelta(days=730),
-        Setting(
-            Kind.SPAN,
-            "--keep-visits SPAN",
-            "How long each look is remembered; 730d unless said. What was learnt from it stays.",
-            label="Looks kept",
-            words="for {}",
-            of_crawl=False,
-        ),
-    )
-    keep_changes: timedelta | None = entry(
-        timedelta(days=730),
-        Setting(
-            Kind.SPAN,
-            "--keep-changes SPAN",
-            "How long the change feed goes back; 730d unless said.",
-            label="Changes kept",
-            words="for {}",
-            of_crawl=False,
-        ),
-    )
-    quota: int | None = entry(
-        None,
-        Setting(
-            Kind.BYTES,
-            "--quota SIZE",
-            "Texts and bodies of the domain may take so much: 2GB. Beyond it the oldest versions go first, never a "
-            "page's newest: every hour, and after recrawl crawl.",
-            label="Quota",
-            of_crawl=False,
-        ),
-    )
+    external_links: float = 0.0
+    value: str = "amount"
+    importance_mix: float = 0.5
+    revisit: str = "price"
+    render: "RenderMode" = "auto"
+    internal_links: float = 1.0
+    reserve_share: float = 0.15  # RESERVE_SHARE
+    window_passes: float = 24.0  # WINDOW_PASSES
+    keep_versions: int = 50
+    keep_daily: timedelta = timedelta(days=90)
+    keep_weekly: timedelta = timedelta(days=730)
+    keep_monthly: timedelta | None = None
+    keep_visits: timedelta | None = timedelta(days=730)
+    keep_changes: timedelta | None = timedelta(days=730)
+    quota: int | None = None
     rules: tuple["PageRule", ...] = ()
 
     def __post_init__(self) -> None:
@@ -558,8 +145,174 @@ class DomainSettings:
         return (*refusals_of((*self.include, *self.exclude, *self.ordering.favour)), *of_rules, *of_texts)
 
 
-# Of DomainSettings.ordering, by the names of its fields; their defaults are its own.
-ORDERING = {
+def _refusal_by(module: str, parser: str) -> Callable[[str], str]:
+    """Return what says why a parser refuses a text, or "". The module is imported when it is first asked."""
+
+    def refusal_of(text: str) -> str:
+        try:
+            getattr(import_module(module), parser)(text)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    return refusal_of
+
+
+def _refuse_file(text: str) -> str:
+    is_path = text.startswith("/") and text.isprintable()
+    return "" if is_path else "a file of certificates is named by its whole path, as it is where it is crawled"
+
+
+# How each setting is typed, stored and shown, by the name of its field in DomainSettings, or else in its ordering.
+TABLE = {
+    "seeds": Setting(Kind.TEXTS, "--seed URL", "Begin here too, beside the root; may be repeated.", label="Seeds"),
+    "budget_per_day": Setting(
+        Kind.COUNT, "--budget N", "Requests per UTC day.", label="Budget per day", words="{} requests", unset="no limit"
+    ),
+    "bytes_per_day": Setting(
+        Kind.BYTES,
+        "--bytes SIZE",
+        "Bytes received per UTC day: 500MB, 2GB, or a plain number.",
+        label="Bytes per day",
+        of_crawl=False,
+    ),
+    "target_freshness": Setting(
+        Kind.SHARE,
+        "--fresh SHARE",
+        "So much of the domain, by importance, is to be fresh: 95%. The plan finds the requests that takes.",
+        label="Target",
+        words="{} fresh",
+        instead_of="target_age",
+        of_crawl=False,
+    ),
+    "target_age": Setting(
+        Kind.SPAN,
+        "--no-older-than SPAN",
+        "No page is to be longer unseen: 3d. Instead of --fresh; a budget caps both.",
+        label="Target",
+        words="no page older than {}",
+        instead_of="target_freshness",
+        of_crawl=False,
+    ),
+    "delay": Setting(
+        Kind.DELAY,
+        "--delay SECONDS",
+        "From the end of an answer to the next request; the delay of robots.txt holds where it is longer.",
+        label="Delay",
+    ),
+    "latency_factor": Setting(
+        Kind.NUMBER,
+        "--latency-factor NUMBER",
+        "A pause is at least so many times what answers take, up to 30 s, so that a slow server gets longer ones; "
+        "2 unless said. 0: never. Without a delay there is no pause to lengthen.",
+        most=100,
+        label="Slow server",
+        words="pauses for {} times what its answers take",
+        unset="pauses for twice what its answers take",
+        of_crawl=False,
+    ),
+    "hours": Setting(
+        Kind.TEXT,
+        "--hours HOURS",
+        "When it may be asked, and how fast: 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun', or '22-06 x2; 06-22 "
+        "x0.5 Europe/Vienna' for twice as fast by night. What is not named is closed.",
+        refuses=_refusal_by("crawler.core.budget", "parse_hours"),
+        label="Hours",
+        unset="at any time",
+        reprices=True,
+    ),
+    "headers": Setting(
+        Kind.TEXTS,
+        "--header HEADER",
+        "Send this header to the domain, 'X-Key: env:DOCS_KEY'; its value stands in the environment (env:NAME) or "
+        "in a Prefect secret block (block:NAME); may be repeated.",
+        refuses=_refusal_by("crawler.core.http", "parse_header"),
+        label="Headers",
+        rereads=True,
+    ),
+    "auth": Setting(
+        Kind.TEXT,
+        "--auth AUTH",
+        "Authenticate: 'basic env:USER env:PASSWORD' or 'bearer env:TOKEN'.",
+        refuses=_refusal_by("crawler.core.http", "parse_auth"),
+        label="Authentication",
+        rereads=True,
+    ),
+    "login": Setting(
+        Kind.TEXT,
+        "--login LOGIN",
+        "Log in by a form before pages are asked: '/login user=env:DOCS_USER password=env:DOCS_PASSWORD'.",
+        refuses=_refusal_by("crawler.core.http", "parse_login"),
+        label="Login",
+        rereads=True,
+    ),
+    "cookies": Setting(
+        Kind.FLAG,
+        "--cookies/--no-cookies",
+        "Send back the cookies that it sets, while a crawl runs; with --login always.",
+        label="Cookies",
+        words="sent back",
+        rereads=True,
+    ),
+    "proxy": Setting(
+        Kind.TEXT,
+        "--proxy PROXY",
+        "Ask by way of an http proxy that tunnels: 'http://proxy.example:3128', and 'env:USER env:PASSWORD' after it.",
+        refuses=_refusal_by("crawler.core.http", "parse_proxy"),
+        label="Proxy",
+    ),
+    "ca_file": Setting(
+        Kind.TEXT,
+        "--ca-file PATH",
+        "Trust the certificates in this file (PEM), and no others.",
+        refuses=_refuse_file,
+        label="Certificates",
+        words="only those in {}",
+    ),
+    "insecure_tls": Setting(
+        Kind.FLAG,
+        "--insecure-tls/--no-insecure-tls",
+        "Do not ask whose certificate it is: anybody on the way may read and change what is sent.",
+        label="TLS",
+        words="INSECURE: no certificate is checked",
+    ),
+    "parallelism": Setting(
+        Kind.COUNT, "--parallelism N", "Requests at a time.", least=1, most=256, label="Parallelism"
+    ),
+    "include": Setting(
+        Kind.TEXTS,
+        "--include PATTERN",
+        "Only paths like '/docs/', '*.html$' or 're:/20../'; may be repeated.",
+        label="Include",
+        rereads=True,
+    ),
+    "exclude": Setting(
+        Kind.TEXTS, "--exclude PATTERN", "No paths like this; may be repeated.", label="Exclude", rereads=True
+    ),
+    "max_depth": Setting(
+        Kind.COUNT, "--depth N", "Links away from the nearest seed.", most=32_000, label="Depth", rereads=True
+    ),
+    "max_pages": Setting(Kind.COUNT, "--max-pages N", "Pages to keep.", least=1, label="Pages at most"),
+    "weight": Setting(
+        Kind.FACTOR, "--weight NUMBER", "Worth beside other domains; 1 unless said.", label="Weight", unset="1"
+    ),
+    "allow_private": Setting(
+        Kind.FLAG,
+        "--allow-private/--no-allow-private",
+        "It is your own server: private addresses may be asked.",
+        label="Private addresses",
+        words="allowed",
+        unset="refused",
+    ),
+    "language": Setting(
+        Kind.TEXT,
+        "--language LIST",
+        "Ask for pages in these languages (Accept-Language): 'de-AT, de;q=0.8'.",
+        pattern=rf"{LANGUAGE}(?:[ \t]*,[ \t]*{LANGUAGE})*",
+        misfit="no list of languages such as 'de-AT, de;q=0.8'",
+        label="Language",
+        rereads=True,
+    ),
     "order": Setting(
         Kind.TEXT,
         "--order ORDER",
@@ -589,30 +342,176 @@ ORDERING = {
         most=1000,
         column="refresh_weight",
     ),
+    "external_links": Setting(
+        Kind.NUMBER,
+        "--external-links NUMBER",
+        "As how many links within the domain one to another domain counts; 0 unless said.",
+        most=1000,
+        label="External links",
+        words="count {} each",
+        unset="do not count",
+        of_importance=True,
+        of_crawl=False,
+    ),
+    "value": Setting(
+        Kind.TEXT,
+        "--value WHAT",
+        "What a change counts: amount (by how much of the page it changes) or changes (each alike).",
+        pattern="amount|changes",
+        misfit="neither amount nor changes",
+        label="Changes count",
+        words="as {}",
+        unset="by their amount",
+        reprices=True,
+        of_crawl=False,
+    ),
+    "importance_mix": Setting(
+        Kind.NUMBER,
+        "--importance-mix SHARE",
+        "How far a page's importance decides how often it is visited: 0 (all pages alike) to 1 (importance alone); "
+        "0.5 unless said.",
+        most=1,
+        label="Importance decides",
+        words="{} of the value of a visit",
+        unset="0.5 of the value of a visit",
+        reprices=True,
+        of_importance=True,
+        of_crawl=False,
+    ),
+    "revisit": Setting(
+        Kind.TEXT,
+        "--revisit POLICY",
+        "When pages are looked at again: price (when a look is worth it), similarity (sooner the less alike two "
+        "versions were), 'fixed 7d' (each after so long), or the name of a plugin.",
+        pattern=REVISIT,
+        misfit="none of price, similarity, fixed with a span such as 'fixed 7d', and the name of a plugin",
+        label="Looked at again",
+        words="by policy: {}",
+        unset="by price",
+        reprices=True,
+        of_crawl=False,
+    ),
+    "render": Setting(
+        Kind.TEXT,
+        "--render WHEN",
+        "Pages in a browser: auto (where their scripts add what is kept), always, or never.",
+        pattern="auto|always|never",
+        misfit="none of auto, always, never",
+        label="In a browser",
+        unset="where it adds anything",
+        rereads=True,
+    ),
+    "internal_links": Setting(
+        Kind.NUMBER,
+        "--internal-links NUMBER",
+        "What a link within the domain counts beside those; 1 unless said. 0: no link passes importance on.",
+        most=1000,
+        label="Internal links",
+        words="count {} each",
+        unset="count 1 each",
+        of_importance=True,
+        of_crawl=False,
+    ),
+    "reserve_share": Setting(
+        Kind.NUMBER,
+        "--reserve-share SHARE",
+        "Of a visit's cash, that goes to the reserve and on to all pages, not along links; 0.15 unless said.",
+        most=1,
+        label="Reserve share",
+        words="{} of each visit's cash",
+        unset="0.15 of each visit's cash",
+        of_importance=True,
+        of_crawl=False,
+    ),
+    "window_passes": Setting(
+        Kind.FACTOR,
+        "--window PASSES",
+        "How far back importance looks, in passes of the domain's clock; 24 unless said.",
+        label="Window",
+        words="{} passes",
+        unset="24 passes",
+        of_importance=True,
+        of_crawl=False,
+    ),
+    "keep_versions": Setting(
+        Kind.COUNT,
+        "--keep-versions N",
+        "Keep the newest N versions of each page, however old; 50 unless said. Of older ones recrawl prune thins "
+        "out texts and bodies.",
+        least=1,
+        label="Versions kept",
+        words="the newest {}",
+        of_crawl=False,
+    ),
+    "keep_daily": Setting(
+        Kind.SPAN,
+        "--keep-daily SPAN",
+        "Of versions before those the last of each day, for so long; 90d unless said.",
+        label="One a day",
+        words="for {}",
+        of_crawl=False,
+    ),
+    "keep_weekly": Setting(
+        Kind.SPAN,
+        "--keep-weekly SPAN",
+        "And the last of each week, for so long; 730d unless said.",
+        label="One a week",
+        words="for {}",
+        of_crawl=False,
+    ),
+    "keep_monthly": Setting(
+        Kind.SPAN,
+        "--keep-monthly SPAN",
+        "And the last of each month, for so long; for ever unless said.",
+        label="One a month",
+        words="for {}",
+        of_crawl=False,
+    ),
+    "keep_visits": Setting(
+        Kind.SPAN,
+        "--keep-visits SPAN",
+        "How long each look is remembered; 730d unless said. What was learnt from it stays.",
+        label="Looks kept",
+        words="for {}",
+        of_crawl=False,
+    ),
+    "keep_changes": Setting(
+        Kind.SPAN,
+        "--keep-changes SPAN",
+        "How long the change feed goes back; 730d unless said.",
+        label="Changes kept",
+        words="for {}",
+        of_crawl=False,
+    ),
+    "quota": Setting(
+        Kind.BYTES,
+        "--quota SIZE",
+        "Texts and bodies of the domain may take so much: 2GB. Beyond it the oldest versions go first, never a "
+        "page's newest: every hour, and after recrawl crawl.",
+        label="Quota",
+        of_crawl=False,
+    ),
 }
+DEFAULTS = {each.name: each.default for each in fields(DomainSettings)}
 
 
-def _table() -> tuple[Setting, ...]:
-    """All settings in the order of the fields, each with its name, its default, and its names elsewhere."""
-    found: list[Setting] = []
-    for each in fields(DomainSettings):
-        if each.name == "ordering":
-            found += [
-                replace(setting, name=name, of_importance=True, of_crawl=False, is_of_ordering=True)
-                for name, setting in ORDERING.items()
-            ]
-        elif "setting" in each.metadata:
-            found.append(replace(each.metadata["setting"], name=each.name, default=each.default))
-    return tuple(map(_named, found))
-
-
-def _named(setting: Setting) -> Setting:
+def _completed(name: str, setting: Setting) -> Setting:
+    """Return a setting of the table with its name, its default, and its names elsewhere."""
     in_seconds = setting.kind in {Kind.DELAY, Kind.SPAN}
-    column = setting.column or setting.name + ("_s" if in_seconds else "")
-    return replace(setting, column=column, key=setting.key or setting.name + ("_seconds" if in_seconds else ""))
+    is_of_ordering = name not in DEFAULTS  # whose defaults are its own
+    return replace(
+        setting,
+        name=name,
+        default=DEFAULTS.get(name),
+        column=setting.column or name + ("_s" if in_seconds else ""),
+        key=setting.key or name + ("_seconds" if in_seconds else ""),
+        is_of_ordering=is_of_ordering,
+        of_importance=setting.of_importance or is_of_ordering,
+        of_crawl=setting.of_crawl and not is_of_ordering,
+    )
 
 
-SETTINGS = _table()
+SETTINGS = tuple(_completed(name, setting) for name, setting in TABLE.items())
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
@@ -641,9 +540,9 @@ def weighs_alike(one: DomainSettings, other: DomainSettings) -> bool:
 
 def with_values(domain_settings: DomainSettings, values: Mapping[str, Any]) -> DomainSettings:
     """The settings with these values, by name, in place of what was there. ValueError for what cannot be."""
-    own = {name: value for name, value in values.items() if name not in ORDERING}
+    within = {name: value for name, value in values.items() if name in BY_NAME and BY_NAME[name].is_of_ordering}
+    own = {name: value for name, value in values.items() if name not in within}
     before = domain_settings.ordering
-    within = {name: value for name, value in values.items() if name in ORDERING}
     if "order" in within:
         within["order"] = type(before.order)(within["order"])
     return replace(domain_settings, **own, ordering=replace(before, **within) if within else before)

@@ -47,8 +47,12 @@ class PageRule:
 
     @property
     def says_something(self) -> bool:
-        said = (self.least, self.most, self.weight, self.max_pages)
-        return self.once or bool(self.view) or self.render is not None or any(each is not None for each in said)
+        return self.is_on_terms or bool(self.view) or self.render is not None or self.max_pages is not None
+
+    @property
+    def is_on_terms(self) -> bool:
+        """Whether it says how often to look at such a page, or how much it matters."""
+        return self.once or (self.least, self.most, self.weight) != (None, None, None)
 
     def matches(self, url: Url) -> bool:
         return bool(self._matches.search(path_and_query(url)))
@@ -72,9 +76,6 @@ class RuleResult:
     once: bool = False
 
 
-USUAL = RuleResult()
-
-
 @dataclass(frozen=True, slots=True)
 class PageRules:
     """A domain's rules in their order; of each thing the first one that matches and says something about it holds.
@@ -85,31 +86,27 @@ class PageRules:
 
     rules: tuple[PageRule, ...] = ()
     page_score: Callable[[Url], float] | None = None
-    _on_terms: tuple[PageRule, ...] = field(init=False, repr=False, compare=False)
-    _on_pages: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    _on_render: tuple[PageRule, ...] = field(init=False, repr=False, compare=False)
-    _on_view: tuple[PageRule, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         refuse_twins(self.rules)
-        on_terms = tuple(
-            rule for rule in self.rules if rule.once or (rule.least, rule.most, rule.weight) != (None,) * 3
-        )
-        on_pages = tuple(n for n, rule in enumerate(self.rules) if rule.max_pages is not None)
-        object.__setattr__(self, "_on_terms", on_terms)
-        object.__setattr__(self, "_on_pages", on_pages)
-        object.__setattr__(self, "_on_render", tuple(rule for rule in self.rules if rule.render is not None))
-        object.__setattr__(self, "_on_view", tuple(rule for rule in self.rules if rule.view))
 
     def terms(self, url: Url) -> RuleResult:
         """The merged terms of all rules that match a page.
 
         A least and a most of two rules may contradict each other: then the one of the earlier rule holds for both.
         """
-        if not self._on_terms:
-            return USUAL
-        found = [rule for rule in self._on_terms if rule.matches(url)]
-        return merge_rules(found) if found else USUAL
+        least = most = weight = None
+        once = False
+        for rule in self.rules:
+            if not rule.is_on_terms or not rule.matches(url):
+                continue
+            if least is None and rule.least is not None:
+                least = rule.least if most is None else min(rule.least, most)
+            if most is None and rule.most is not None:
+                most = rule.most if least is None else max(rule.most, least)
+            weight = rule.weight if weight is None else weight
+            once = once or rule.once
+        return RuleResult(least, most, 1.0 if weight is None else weight, once)
 
     def score(self, url: Url) -> float:
         """The page's score; 1 where nothing gives one."""
@@ -121,32 +118,15 @@ class PageRules:
 
     def view(self, url: Url) -> View:
         """The merged View of all rules that match a page."""
-        return together(rule.view for rule in self._on_view if rule.matches(url)) if self._on_view else WHOLE
+        return together(rule.view for rule in self.rules if rule.view and rule.matches(url))
 
     def render(self, url: Url) -> RenderMode | None:
         """Whether a page is rendered in a browser; None where no rule says."""
-        return next((rule.render for rule in self._on_render if rule.matches(url)), None)
+        return next((rule.render for rule in self.rules if rule.render is not None and rule.matches(url)), None)
 
     def limiting(self, url: Url) -> tuple[int, ...]:
         """The rules that limit the number of pages like this one, by index; the page counts for each of them."""
-        return tuple(n for n in self._on_pages if self.rules[n].matches(url))
-
-
-def merge_rules(rules: list[PageRule]) -> RuleResult:
-    """Merge rules that all match one page, in their order; the first to give a value wins."""
-    least = most = weight = None
-    for rule in rules:
-        if least is None and rule.least is not None:
-            least = rule.least if most is None else min(rule.least, most)
-        if most is None and rule.most is not None:
-            most = rule.most if least is None else max(rule.most, least)
-        weight = rule.weight if weight is None else weight
-    return RuleResult(
-        least=least,
-        most=most,
-        weight=1.0 if weight is None else weight,
-        once=any(rule.once for rule in rules),
-    )
+        return tuple(n for n, rule in enumerate(self.rules) if rule.max_pages is not None and rule.matches(url))
 
 
 def refuse_twins(rules: tuple[PageRule, ...]) -> None:

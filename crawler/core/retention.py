@@ -48,28 +48,20 @@ def kept_versions(
     stays = {version.number for version in newest_first[: max(retention.versions, 1)]}
     last_of: set[tuple[int, ...]] = set()
     for version in newest_first:
-        day, week, month = _periods(version.at)
-        period = _period_in_force(now - version.at, retention, day=day, week=week, month=month)
+        at, age = version.at.astimezone(UTC), now - version.at
+        # Tuples of unlike lengths, so that no period is taken for another.
+        month = (at.year, at.month)
+        week = (*month, min((at.day - 1) // 7, 3))
+        day = (*week, at.day)
+        period: tuple[int, ...] | None = None
+        if age <= retention.daily:
+            period = day
+        elif age <= retention.weekly:
+            period = week
+        elif retention.monthly is None or age <= retention.monthly:
+            period = month
         if version.number in needed or (period is not None and period not in last_of):
             stays.add(version.number)
         # Whatever rule keeps a version, it is the last of its day, week and month for all others.
         last_of |= {day, week, month}
     return frozenset(stays)
-
-
-def _period_in_force(
-    age: timedelta, retention: Retention, *, day: tuple[int, ...], week: tuple[int, ...], month: tuple[int, ...]
-) -> tuple[int, ...] | None:
-    if age <= retention.daily:
-        return day
-    if age <= retention.weekly:
-        return week
-    return month if retention.monthly is None or age <= retention.monthly else None
-
-
-def _periods(at: datetime) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The day, the week and the month of an instant; tuples of unlike lengths, so that none is taken for another."""
-    here = at.astimezone(UTC)
-    month = (here.year, here.month)
-    week = (*month, min((here.day - 1) // 7, 3))
-    return (*week, here.day), week, month

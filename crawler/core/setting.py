@@ -1,11 +1,10 @@
 """What one setting of a domain is: its kind, its bounds, and how it is typed, kept, sent and shown."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
 MOST_COUNTED = 2**31 - 1  # a column of 32 bits
 
 
@@ -62,8 +61,3 @@ class Setting:
     name: str = ""
     default: Any = None
     is_of_ordering: bool = False
-
-
-def entry(default: T, setting: Setting) -> T:
-    """A field with its default and its entry of the table."""
-    return field(default=default, metadata={"setting": setting})

@@ -13,7 +13,7 @@ from crawler.engine.page_diff import diff_versions
 from crawler.engine.parsing import DomainParser, ParserPool
 from crawler.engine.requests.login import LOGIN_FAILED
 from crawler.engine.requests.pacer import Pacer
-from crawler.engine.requests.requester import PacedWeb, received_of
+from crawler.engine.requests.requester import PacedWeb
 from crawler.engine.requests.robots import ask_for_robots, good_copy
 from crawler.engine.requests.session import NO_CERTIFICATES, NO_SECRET
 from crawler.engine.resources import open_resources

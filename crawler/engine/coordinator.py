@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from crawler.core.domain import Hold
 from crawler.core.page_rules import PageRules
@@ -98,8 +99,7 @@ class LeaseCrawler:
         self._breaker = CircuitBreaker(lease, settings=settings, clock=clock)
         self._budget = LeaseBudget(store, clock=clock)
         self._deadline = LeaseDeadline(lease, since=claimed)
-        fence = self._deadline.room_for
-        server = leased_server(session, lease, settings=settings, clock=clock, fence=fence)
+        server = leased_server(session, lease, settings=settings, clock=clock, fence=self._deadline.room_for)
         self._requester = Requester(
             server,
             self._budget,
@@ -109,15 +109,13 @@ class LeaseCrawler:
             answered=webs.answered,
         )
         self._targets = TargetQueue(store, self._budget, self._requester, settings=settings, pages=limits.pages)
-        self._login = None if session.login is None else self._login_of(session)
+        self._login: Login | None = None
+        if session.login is not None:
+            leave_alone = partial(self._breaker.leave_alone, asked=None)
+            self._login = Login(session, self._requester, lease.domain, leave_alone=leave_alone)
         self._preparation = Preparation(
             store, self._requester, self._breaker, settings=settings, stats=self.stats, login=self._login
         )
-
-    def _login_of(self, session: DomainSession) -> Login:
-        breaker = self._breaker
-        domain = self._store.lease.domain
-        return Login(session, self._requester, domain, leave_alone=lambda why: breaker.leave_alone(why, asked=None))
 
     @property
     def hold(self) -> Hold | None:
@@ -219,15 +217,12 @@ class LeaseCrawler:
                     return
                 if not await recorder.request_renders(visitor) and not await self._preparation.catch_up():
                     return
-                targets.look_again()
+                targets.is_dry = False  # somebody wanted something
             else:
-                await self._wait_for_news(recorder)
-
-    async def _wait_for_news(self, recorder: Recorder) -> None:
-        self._news.clear()
-        with contextlib.suppress(TimeoutError):  # then the batch is old enough
-            async with asyncio.timeout(recorder.patience):
-                await self._news.wait()
+                self._news.clear()
+                with contextlib.suppress(TimeoutError):  # then the batch is old enough
+                    async with asyncio.timeout(recorder.patience):
+                        await self._news.wait()
 
     async def _record(self, visitor: Visitor, recorder: Recorder) -> None:
         recorded = await recorder.record(visitor, handed_out=self._targets.handed_out)
@@ -235,7 +230,7 @@ class LeaseCrawler:
         self._targets.recorded(recorded.visits)
         for visit in recorded.visits:
             self.stats.add(visit)
-        self.stats.count_new(recorded.new)
+        self.stats.new += recorded.new
         self._progress(self.stats)
 
     async def _look_on(self, visitor: Visitor, recorder: Recorder) -> None:

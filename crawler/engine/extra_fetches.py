@@ -50,15 +50,6 @@ async def fetch_again(
     return second.blocks
 
 
-def not_found_probe(target: Target) -> Url:
-    """The URL of a page that nobody can have made, beside this one.
-
-    Its name begins with a digit, since differing numbers prove nothing when texts are compared later.
-    """
-    folder = target.url.partition("?")[0].rpartition("/")[0]
-    return Url(f"{folder}/0{digest(target.key).hex()}")
-
-
 async def probe_not_found(
     target: Target, ask: Ask, reader: PageReader, *, known: Known, is_rendered: bool
 ) -> TextSketch | None:
@@ -66,7 +57,10 @@ async def probe_not_found(
 
     is_rendered: the answer is read as a browser shows it.
     """
-    url = not_found_probe(target)
+    # A page that nobody can have made, beside this one. Its name begins with a digit, since differing numbers prove
+    # nothing when texts are compared later.
+    folder = target.url.partition("?")[0].rpartition("/")[0]
+    url = Url(f"{folder}/0{digest(target.key).hex()}")
     if refusal_of(url, depth=target.depth, known=known):
         return None
     answer = await ask(url)
@@ -88,17 +82,13 @@ async def settle_pending(breaker: CircuitBreaker, ask: Ask, *, root: Url, known:
     if are_page_faults and is_in_doubt and any(visit.is_server_error for visit in suspects):
         are_page_faults = await _is_well(suspects, ask, root=root, known=known)
     elif are_page_faults and any(visit.no_response for visit in suspects):
-        are_page_faults = await _answers(ask, root=root)
+        # Without a budget for robots.txt, nothing is known against the domain.
+        answer = await ask(Url(f"{root}robots.txt"))
+        are_page_faults = not (isinstance(answer, Unreached) and answer.reason in NETWORK_FAILURES)
     if not are_page_faults:
         return breaker.release_as_outage(suspects)
-    breaker.close()
+    breaker.is_half_open = False  # the domain is there: any number of looks at a time
     return suspects
-
-
-async def _answers(ask: Ask, *, root: Url) -> bool:
-    """Ask for robots.txt; whether there is any answer. Without a budget for it, nothing is known against the domain."""
-    answer = await ask(Url(f"{root}robots.txt"))
-    return not (isinstance(answer, Unreached) and answer.reason in NETWORK_FAILURES)
 
 
 async def _is_well(suspects: Sequence[Visit], ask: Ask, *, root: Url, known: Known) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -59,14 +60,13 @@ async def crawl_lease(
         raise failure from group
     finally:
         await give_back(store, crawler.end())
-    crawler.stats.ran_for(timedelta(seconds=time.monotonic() - began))
+    crawler.stats.elapsed += timedelta(seconds=time.monotonic() - began)
     return LeaseResult(crawler.stats, crawler.hold)
 
 
 async def _left_alone(store: LeasedStore, reason: str, *, span: timedelta) -> LeaseResult:
     """Leave a domain alone that cannot be asked until its user has seen to something; no request is sent."""
-    stats = CrawlStats(leases=1)
-    stats.count_outage(reason)
+    stats = CrawlStats(leases=1, outages=Counter([reason]))
     hold = Hold(until=store.clock.now() + span, reason=reason, refusals=store.lease.refusals)
     try:
         await store.hold(hold)
@@ -85,7 +85,13 @@ async def _hold_broken(store: LeasedStore) -> None:
 
 async def give_back(store: LeasedStore, end: LeaseEnd = NOTHING_LEFT_OVER) -> None:
     """Give the domain back, whatever happened; if that fails, the lease runs out by itself. Twice does no harm."""
-    releasing = asyncio.create_task(_try_to_release(store, end), name=f"release-{store.lease.domain.authority}")
+
+    async def release() -> None:
+        with contextlib.suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
+                await store.release(end)
+
+    releasing = asyncio.create_task(release(), name=f"release-{store.lease.domain.authority}")
     was_cancelled = False
     while not releasing.done():
         try:
@@ -95,9 +101,3 @@ async def give_back(store: LeasedStore, end: LeaseEnd = NOTHING_LEFT_OVER) -> No
             was_cancelled = True
     if was_cancelled:
         raise asyncio.CancelledError
-
-
-async def _try_to_release(store: LeasedStore, end: LeaseEnd) -> None:
-    with contextlib.suppress(StoreUnavailable, TimeoutError):
-        async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
-            await store.release(end)

@@ -44,17 +44,13 @@ class Preparation:
         if self._login is not None and not await self._login.begin():
             if self._breaker.hold is not None:
                 await self._store.hold(self._breaker.hold)
-                self._stats.count_outage(self._breaker.hold.reason)
+                self._stats.outages[self._breaker.hold.reason] += 1
             return None
         known = await known_under(self._store, rules, settings=self._settings)
-        await self._name_lists(known)
-        return known
-
-    async def _name_lists(self, known: Known) -> None:
-        """Make pages of the lists that the site names, if they are none yet."""
         chunk = lists_of_site(self._store.lease, known, asks_usual_places=self._settings.usual_lists)
-        if chunk.links:
+        if chunk.links:  # they are made pages, if they are none yet
             await self._store.admit_listed(chunk)
+        return known
 
     async def drain(self) -> bool:
         """Apply what others left in the domain's inbox; whether there was anything."""
@@ -72,7 +68,7 @@ class Preparation:
         found = await found_rules(self._store, self._requester.ask)
         if found.outage is not None:
             await self._store.hold(self._breaker.leave_alone(found.outage, asked=found.asked))
-            self._stats.count_outage(found.outage)
+            self._stats.outages[found.outage] += 1
         return None if found.is_spent or found.outage is not None else found.rules
 
 

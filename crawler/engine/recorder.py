@@ -4,7 +4,6 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from crawler.core.domain import Lease
 from crawler.core.http import PageKey
 from crawler.core.visit.decide import reconsider
 from crawler.core.visit.visit import Known, Visit
@@ -78,7 +77,7 @@ class Recorder:
         known, since = visitor.known, time.monotonic()
         batch = Batch(
             visits,
-            max_pages=most_pages(self._store.lease, self._settings),
+            max_pages=self._store.max_pages,
             refund=self._budget.settle(sum(visit.received_bytes for visit in visits)),
             is_shared=self._settings.shared_budget.is_limited,
             hold=self._breaker.hold,
@@ -101,8 +100,3 @@ class Recorder:
         await self._store.request_renders(pages, visitor.known.renders)
         self._kept = replace(self._kept, renders=visitor.known.renders)
         return True
-
-
-def most_pages(lease: Lease, settings: Settings) -> int:
-    """How many pages of the leased domain are kept."""
-    return lease.domain.settings.max_pages or settings.max_pages

@@ -41,13 +41,8 @@ class CrawlResources:
     ) -> None:
         self._public, self._private, self.parsers, self.browsers = public, private, readers, browsers
         self.answered = dict(answered or {})
-        self._settings, self._find_secret, self._stack = settings, find_secret, stack
+        self._settings, self.find_secret, self._stack = settings, find_secret, stack
         self._sessions: dict[int, tuple[Domain, DomainSession]] = {}
-
-    @property
-    def find_secret(self) -> FindSecret:
-        """Where secrets are that domains name."""
-        return self._find_secret
 
     def of(self, domain: Domain) -> "Http":
         """The client for a domain that is asked as all are, and for the addresses of every one."""
@@ -61,10 +56,10 @@ class CrawlResources:
         if not domain.settings.is_special:
             return DomainSession(domain, self.of(domain), secrets={}, cookies=None)
         kept = self._sessions.get(domain.id)
-        secrets = await find_secrets(domain.settings.credentials.references, self._find_secret)
+        secrets = await find_secrets(domain.settings.credentials.references, self.find_secret)
         if isinstance(secrets, str):
             return secrets
-        if kept is not None and kept[0].settings == domain.settings and kept[1].has(secrets):
+        if kept is not None and kept[0].settings == domain.settings and kept[1].secrets == secrets:
             return kept[1]
         try:
             web = await self._client_of(domain, secrets)

@@ -19,7 +19,7 @@ from crawler.engine.lease import crawl_lease, give_back
 from crawler.engine.processes import Crew, HelperLost, at_work
 from crawler.engine.resources import CrawlResources
 from crawler.engine.stats import CrawlStats, LeaseResult, ShiftResult
-from crawler.engine.store_port import LeasedStore, RetryingStore, until_available
+from crawler.engine.store_port import LeasedStore, until_available
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable
 from crawler.settings import Settings
 from crawler.store import claim, report
@@ -83,13 +83,15 @@ async def run_shift(
         while not pool.is_over:
             lease, claimed = await pool.claim(holder=holder, only=only) if pool.has_room else (None, 0.0)
             if lease is not None:
-                pool.begin(tasks.create_task(pool.work_on(lease, claimed), name=f"lease-{lease.domain.authority}"))
+                task = tasks.create_task(pool.work_on(lease, claimed), name=f"lease-{lease.domain.authority}")
+                pool.running.add(task)
+                task.add_done_callback(pool.running.discard)
             elif pool.running:
                 await pool.wait_for_change(only=only)
             elif not await pool.wait_for_turn(only=only):
                 break
         telling.cancel()
-    pool.result.stats.ran_for(timedelta(seconds=time.monotonic() - began))
+    pool.result.stats.elapsed += timedelta(seconds=time.monotonic() - began)
     await until_available(lambda _: report.stamp_feed(db, at=clock.now()), about="shift")
     return pool.result
 
@@ -193,10 +195,6 @@ class _LeasePool:
                 return otherwise
             raise
 
-    def begin(self, task: asyncio.Task[None]) -> None:
-        self.running.add(task)
-        task.add_done_callback(self.running.discard)
-
     async def work_on(self, lease: Lease, claimed: float) -> None:
         try:
             await self.crawl(lease, claimed)
@@ -207,18 +205,18 @@ class _LeasePool:
         try:
             at_home = await self.at_home(lease)
         except LeaseLost:
-            self.result.take_in_lost(lease.domain)
+            self.result.lost.append(lease.domain.authority)
             return
         if at_home is None:
             log.info("lease.address_busy", extra={"domain": lease.domain.authority})
             return
         lease = at_home
-        store = RetryingStore(self.db, lease, settings=self.settings, clock=self.clock)
+        store = LeasedStore(self.db, lease, settings=self.settings, clock=self.clock)
         try:
             done = await self.hooks.walk_lease(lease, lambda: self.walk(store, claimed))
         except LeaseLost:
             log.warning("lease.lost", extra={"domain": lease.domain.authority})
-            self.result.take_in_lost(lease.domain)
+            self.result.lost.append(lease.domain.authority)
         except HelperLost as lost:
             log.warning("helper.lost", extra={"domain": lease.domain.authority, "error": str(lost)})
             self.result.take_in(lease.domain, LeaseResult(lost.stats, hold=None))
@@ -227,7 +225,7 @@ class _LeasePool:
             raise
         except Exception as error:
             log.exception("lease.broken", extra={"domain": lease.domain.authority})
-            self.result.take_in_broken(lease.domain, error)
+            self.result.broken[lease.domain.authority] = repr(error)
         except BaseException:
             # A walk gives its domain back; a task of a flow that is cancelled before the walk begins does not.
             await give_back(store)

@@ -1,7 +1,7 @@
 """What a crawl did, counted while it goes on: one lease, or a whole shift."""
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
 from crawler.core.change.change import Change, Rung
@@ -20,21 +20,6 @@ class FoundPage:
 
     url: Url
     reason: str = ""
-
-
-def is_absent_list(visit: Visit) -> bool:
-    """Whether a sitemap or a feed was looked for that is not there and, as far as is known, never was."""
-    known = visit.target.known_list
-    return _was_never_there(visit) and known is not None and not known.kind
-
-
-def is_dead_link(visit: Visit) -> bool:
-    """Whether nothing is found where a link leads and, as far as is known, nothing ever was."""
-    return _was_never_there(visit)
-
-
-def _was_never_there(visit: Visit) -> bool:
-    return visit.is_good and visit.state is State.GONE and visit.target.version is None
 
 
 @dataclass(slots=True)
@@ -75,7 +60,9 @@ class CrawlStats:
         """Count one recorded visit."""
         self.requests += visit.requests
         self.received_bytes += visit.received_bytes
-        if is_absent_list(visit):
+        was_never_there = visit.is_good and visit.state is State.GONE and visit.target.version is None
+        known = visit.target.known_list
+        if was_never_there and known is not None and not known.kind:
             self.absent_lists += 1
             return
         self.looks += visit.requests
@@ -83,14 +70,14 @@ class CrawlStats:
         self.not_modified += visit.verdict.rung is Rung.NOT_MODIFIED
         self.read += visit.links is not None
         self.new += visit.list_news.new_pages if visit.list_news else 0
-        if is_dead_link(visit):
+        if was_never_there:
             self.dead_links += 1
             if not visit.target.depth and len(self.never_there) < MOST_NAMED:
                 self.never_there.append(visit.target.url)
         else:
             self.changes[visit.told] += 1
-        if visit.told in TOLD and not is_dead_link(visit):
-            self._name(visit.told, FoundPage(visit.target.url))
+            if visit.told in TOLD:
+                self._name(visit.told, FoundPage(visit.target.url))
         if not visit.is_good and visit.requests:
             self.failed += 1
             self.reasons[visit.reason] += 1
@@ -99,42 +86,12 @@ class CrawlStats:
         self.rendered += visit.rendering.words is not None
         self.browserless += visit.rendering.word == RenderChoice.NO_BROWSER
 
-    def count_request(self) -> None:
-        """Count one request that began no look."""
-        self.requests += 1
-
-    def count_outage(self, reason: str) -> None:
-        """Count a domain that could not be crawled."""
-        self.outages[reason] += 1
-
-    def count_new(self, pages: int) -> None:
-        """Count pages heard of for the first time."""
-        self.new += pages
-
-    def ran_for(self, elapsed: timedelta) -> None:
-        """Add the real time that the work took."""
-        self.elapsed += elapsed
-
     def merge(self, other: "CrawlStats") -> None:
         """Add what another crawl counted, without its time, since leases run side by side."""
-        self.looks += other.looks
-        self.requests += other.requests
-        self.new += other.new
-        self.received_bytes += other.received_bytes
-        self.saved_bytes += other.saved_bytes
-        self.not_modified += other.not_modified
-        self.failed += other.failed
-        self.refused += other.refused
-        self.rendered += other.rendered
-        self.browserless += other.browserless
-        self.read += other.read
-        self.leases += other.leases
-        self.absent_lists += other.absent_lists
-        self.dead_links += other.dead_links
+        for each in fields(self):
+            if each.name not in {"never_there", "pages", "elapsed"}:
+                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
         self.never_there += other.never_there[: MOST_NAMED - len(self.never_there)]
-        self.changes += other.changes
-        self.reasons += other.reasons
-        self.outages += other.outages
         for change, pages in other.pages.items():
             self.pages[change] += pages[: MOST_NAMED - len(self.pages[change])]
 
@@ -198,14 +155,6 @@ class ShiftResult:
         self.stats.merge(done.stats)
         own = self.by_domain.setdefault(domain.authority, CrawlStats())
         own.merge(done.stats)
-        own.ran_for(done.stats.elapsed)
+        own.elapsed += done.stats.elapsed
         if done.hold is not None:
             self.holds[domain.authority] = done.hold
-
-    def take_in_lost(self, domain: Domain) -> None:
-        """Add a lease that another worker took over."""
-        self.lost.append(domain.authority)
-
-    def take_in_broken(self, domain: Domain, error: Exception) -> None:
-        """Add a lease that an error of our own has ended."""
-        self.broken[domain.authority] = repr(error)

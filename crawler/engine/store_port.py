@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import timedelta
 from functools import cache
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from crawler.clock import Clock
 from crawler.core.budget import NO_REFUND, Refund
@@ -39,86 +39,12 @@ def _tell_if_unknown(revisit: str, domain: str, plugins: tuple[str, ...]) -> Non
         log.warning("revisit.unknown", extra={"policy": revisit, "domain": domain, "instead": "price"})
 
 
-class LeasedStore(Protocol):
-    """What a crawl asks of the store under one lease.
+class LeasedStore:
+    """What a crawl asks of the store under one lease; each verb is repeated while Postgres is away.
 
-    clock: the knowledge time that is written.
+    clock: the knowledge time that is written.  patience: how long a verb is repeated; nothing: it is tried once.
     Every verb raises LeaseLost where another worker has the domain, and StoreUnavailable where Postgres stays away.
     """
-
-    @property
-    def lease(self) -> Lease: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
-        """Take requests from the budgets of the day; see claim.debit. A repeated debit gives no bytes back."""
-        ...
-
-    async def drain(self) -> bool:
-        """Apply a chunk of the domain's inbox, and say whether there was any."""
-        ...
-
-    async def reprice(self) -> bool:
-        """Give a slice of the domain's pages the due times of today's price; whether any waited for that."""
-        ...
-
-    async def hand_out(self, most: int, *, requested_only: int, without: Collection[PageKey]) -> list[Target]:
-        """The pages worth a fetch now, at most so many.
-
-        requested_only: how many of them may only be pages that a user has requested.  without: those that are handed
-        out already.
-        """
-        ...
-
-    async def learnt(self) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
-        """What the domain's pages have taught: what of them is no news, and the soft errors that they show."""
-        ...
-
-    async def announce_delay(self, delay: timedelta) -> None:
-        """Say what delay is in force, before the first request that it spaces."""
-        ...
-
-    async def save_robots(self, copy: RobotsCopy, *, changed: bool) -> None:
-        """Keep what came of asking for robots.txt. changed: refused pages are asked about again."""
-        ...
-
-    async def stored_body(self, target: Target, parsed: Parsed) -> StoredBody | None:
-        """The body of the page's last Snapshot, if it is kept. parsed: what the page says now."""
-        ...
-
-    async def judge_moves(self, visits: Sequence[Visit]) -> list[Visit]:
-        """The visits as they are to be recorded: a move that may be an outage is no move in them."""
-        ...
-
-    async def record(self, batch: Batch) -> int:
-        """Write all that the visits changed, once, and renew the lease; gives how many new pages were admitted."""
-        ...
-
-    async def request_renders(self, pages: Sequence[PageKey], renders: RenderMemory) -> None:
-        """Make stored pages due at once, to be read by a browser. renders: what is known of that, to be kept."""
-        ...
-
-    async def admit_listed(self, chunk: ListChunk) -> ChunkNews:
-        """Admit what a sitemap or a feed names, and compare its dates with those it gave before."""
-        ...
-
-    async def hold(self, hold: Hold) -> None:
-        """Leave the domain alone until an instant of knowledge time."""
-        ...
-
-    async def renew(self) -> bool:
-        """Keep the lease for another term, in one attempt; False if the domain's user has paused it meanwhile."""
-        ...
-
-    async def release(self, end: LeaseEnd) -> None:
-        """Give the domain back, in one attempt. A lost lease is no error any more."""
-        ...
-
-
-class RetryingStore:
-    """The LeasedStore of a Postgres. patience: how long a verb is repeated; nothing: it is tried once."""
 
     def __init__(
         self,
@@ -134,7 +60,13 @@ class RetryingStore:
         self._defaults = defaults_with(settings.defaults, settings.plugins)
         _tell_if_unknown(lease.domain.settings.revisit, lease.domain.authority, settings.plugins)
 
+    @property
+    def max_pages(self) -> int:
+        """How many pages of the leased domain are kept."""
+        return self.lease.domain.settings.max_pages or self._settings.max_pages
+
     async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
+        """Take requests from the budgets of the day; see claim.debit. A repeated debit gives no bytes back."""
         # The first attempt may have given the spare bytes back already.
         return await self._until_available(
             lambda retrying: claim.debit(
@@ -150,23 +82,30 @@ class RetryingStore:
         )
 
     async def drain(self) -> bool:
+        """Apply a chunk of the domain's inbox, and say whether there was any."""
         return await self._until_available(
             lambda _: record.drain(
                 self._db,
                 self.lease,
                 at=self.clock.now(),
                 defaults=self._defaults,
-                max_pages=self.lease.domain.settings.max_pages or self._settings.max_pages,
+                max_pages=self.max_pages,
             )
         )
 
     async def reprice(self) -> bool:
+        """Give a slice of the domain's pages the due times of today's price; whether any waited for that."""
         defaults = self._defaults
         return await self._until_available(
             lambda _: hand_out.reprice(self._db, self.lease, at=self.clock.now(), defaults=defaults)
         )
 
     async def hand_out(self, most: int, *, requested_only: int, without: Collection[PageKey]) -> list[Target]:
+        """The pages worth a fetch now, at most so many.
+
+        requested_only: how many of them may only be pages that a user has requested.  without: those that are handed
+        out already.
+        """
         defaults = self._defaults
         return await self._until_available(
             lambda _: hand_out.hand_out(
@@ -184,12 +123,15 @@ class RetryingStore:
         return await self._until_available(lambda _: learned.learned_memories(self._db, self.lease.domain.id))
 
     async def announce_delay(self, delay: timedelta) -> None:
+        """Say what delay is in force, before the first request that it spaces."""
         await self._until_available(lambda _: claim.announce_delay(self._db, self.lease, delay=delay))
 
     async def save_robots(self, copy: RobotsCopy, *, changed: bool) -> None:
+        """Keep what came of asking for robots.txt. changed: refused pages are asked about again."""
         await self._until_available(lambda _: claim.save_robots(self._db, self.lease, copy, changed=changed))
 
     async def stored_body(self, target: Target, parsed: Parsed) -> StoredBody | None:
+        """The body of the page's last Snapshot, if it is kept. parsed: what the page says now."""
         if target.version is None:
             return None
         number, digest = target.version.number, parsed.version.text_digest
@@ -198,36 +140,43 @@ class RetryingStore:
         )
 
     async def judge_moves(self, visits: Sequence[Visit]) -> list[Visit]:
+        """The visits as they are to be recorded: a move that may be an outage is no move in them."""
         return await self._until_available(lambda _: record.judge_moves(self._db, self.lease, visits))
 
     async def record(self, batch: Batch) -> int:
+        """Write all that the visits changed, once, and renew the lease; gives how many new pages were admitted."""
         return await self._until_available(
             lambda retrying: record.record(self._db, self.lease, batch, retrying=retrying)
         )
 
     async def request_renders(self, pages: Sequence[PageKey], renders: RenderMemory) -> None:
+        """Make stored pages due at once, to be read by a browser. renders: what is known of that, to be kept."""
         at = self.clock.now()
         await self._until_available(lambda _: record.request_renders(self._db, self.lease, pages, renders, at=at))
 
     async def admit_listed(self, chunk: ListChunk) -> ChunkNews:
+        """Admit what a sitemap or a feed names, and compare its dates with those it gave before."""
         return await self._until_available(
             lambda _: record.admit_listed(
                 self._db,
                 self.lease,
                 chunk,
                 at=self.clock.now(),
-                max_pages=self.lease.domain.settings.max_pages or self._settings.max_pages,
+                max_pages=self.max_pages,
                 defaults=self._defaults,
             )
         )
 
     async def hold(self, hold: Hold) -> None:
+        """Leave the domain alone until an instant of knowledge time."""
         await self._until_available(lambda _: claim.hold(self._db, self.lease, hold))
 
     async def renew(self) -> bool:
+        """Keep the lease for another term, in one attempt; False if the domain's user has paused it meanwhile."""
         return await claim.renew(self._db, self.lease)
 
     async def release(self, end: LeaseEnd) -> None:
+        """Give the domain back, in one attempt. A lost lease is no error any more."""
         await claim.release(self._db, self.lease, end, at=self.clock.now())
 
     async def _until_available(self, ask: Callable[[bool], Awaitable[T]]) -> T:

@@ -36,7 +36,7 @@ class TargetQueue:
         self._waiting: deque[Target] = deque()  # at which nobody looks yet
         self._day: date | None = None  # on which the requests of those were taken
         self._handed_out: set[PageKey] = set()  # and not recorded
-        self._is_dry = False  # there was nothing more when the frontier was asked last
+        self.is_dry = False  # the frontier had nothing more when it was asked last
 
     @property
     def handed_out(self) -> frozenset[PageKey]:
@@ -52,11 +52,6 @@ class TargetQueue:
     def is_quiet(self) -> bool:
         """Nobody looks, and there is nothing to look at."""
         return self._budget.is_idle
-
-    @property
-    def is_dry(self) -> bool:
-        """The frontier had nothing more when it was asked last."""
-        return self._is_dry
 
     @property
     def is_used_up(self) -> bool:
@@ -114,9 +109,9 @@ class TargetQueue:
                 return
         if self._pages_left is not None:
             wanted = min(wanted, self._pages_left)
-        if self._is_dry or len(self._waiting) > self.lookahead // 2:
+        if self.is_dry or len(self._waiting) > self.lookahead // 2:
             return
-        self._is_dry = not (wanted > 0 and await self._hand_out(wanted))
+        self.is_dry = not (wanted > 0 and await self._hand_out(wanted))
 
     async def _hand_out(self, wanted: int) -> bool:
         """Ask the frontier for so many pages; whether there was any."""
@@ -158,8 +153,4 @@ class TargetQueue:
     def recorded(self, batch: Iterable[Visit]) -> None:
         """These visits are in the store, with the links that they made known."""
         self._handed_out.difference_update(visit.target.key for visit in batch)
-        self._is_dry = False
-
-    def look_again(self) -> None:
-        """The frontier may have something again: somebody wanted something."""
-        self._is_dry = False
+        self.is_dry = False

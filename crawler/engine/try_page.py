@@ -12,7 +12,7 @@ from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.change.observation import Observation, update_mask
 from crawler.core.domain import Domain
 from crawler.core.http import Answer, Fetched, Url
-from crawler.core.page import WHOLE, BlockList, Parsed, Version, View
+from crawler.core.page import WHOLE, BlockList, Parsed, View
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import NEVER, Baseline, Known, Target, Visit, refusal_of
@@ -29,7 +29,7 @@ from crawler.engine.requests.session import DomainSession
 from crawler.engine.resources import CrawlResources
 from crawler.engine.shift import holder_name
 from crawler.engine.stats import CrawlStats
-from crawler.engine.store_port import LeasedStore, RetryingStore
+from crawler.engine.store_port import LeasedStore
 from crawler.errors import StoreUnavailable
 from crawler.settings import Settings
 from crawler.store import claim
@@ -118,22 +118,19 @@ async def try_page(
     if lease is None:
         return TryResult(target, clock.now(), refusal=BUSY)
     unpaced = settings.model_copy(update={"pace": False})  # who asks for one page now does not wait for its turn
-    store = RetryingStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
+    store = LeasedStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
     trial = _Trial(store, session, webs, settings=settings, takes_pictures=how.screenshot)
     try:
         return await trial.look(target, again=how.again)
     finally:
         await trial.renderer.aclose()
         # No record tells of what was received: it is charged here, and what was debited for it is given back.
+        received_bytes = trial.budget.unrecorded_bytes
         with suppress(StoreUnavailable):
-            await claim.charge(db, domain, requests=0, received_bytes=trial.received_bytes, at=clock.now())
+            await claim.charge(db, domain, requests=0, received_bytes=received_bytes, at=clock.now())
             if settings.shared_budget.is_limited:
-                await claim.charge_shared_budget(db, requests=0, received_bytes=trial.received_bytes, at=clock.now())
+                await claim.charge_shared_budget(db, requests=0, received_bytes=received_bytes, at=clock.now())
         await give_back(store, trial.end())
-
-
-def _unread(version: Version | None) -> Version | None:
-    return version and replace(version, body_digest=b"")
 
 
 class _Trial:
@@ -151,22 +148,18 @@ class _Trial:
         domain = store.lease.domain
         self._session, self._login_failed = session, ""
         self._store, self._clock, self._settings = store, store.clock, settings
-        self._budget = LeaseBudget(store, clock=store.clock)
+        self.budget = LeaseBudget(store, clock=store.clock)
         server = leased_server(session, store.lease, settings=settings, clock=store.clock, fence=self._keep_lease)
-        self._requester = Requester(server, self._budget, term=store.lease.term, stats=CrawlStats())
+        self._requester = Requester(server, self.budget, term=store.lease.term, stats=CrawlStats())
         self._parser = DomainParser(webs.parsers, PageRules(domain.settings.rules))
         self.renderer = PageRenderer(webs.browsers, self._requester, domain)
         wished = replace(domain.settings, render="always", rules=()) if takes_pictures else domain.settings
         self._reader = PageReader(self._parser, self.renderer, wished, takes_pictures=takes_pictures, is_trial=True)
 
-    @property
-    def received_bytes(self) -> int:
-        return self._budget.unrecorded_bytes
-
     def end(self) -> LeaseEnd:
         """What is left over when the lease ends now."""
         is_shared = self._settings.shared_budget.is_limited
-        return LeaseEnd(self._budget.left_over(), wait=self._requester.pacer.wait, is_shared=is_shared)
+        return LeaseEnd(self.budget.left_over(), wait=self._requester.pacer.wait, is_shared=is_shared)
 
     async def _keep_lease(self, _longest: timedelta) -> None:
         """Hold the lease for longer than a request takes. Raises LeaseLost."""
@@ -188,7 +181,8 @@ class _Trial:
         if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
             return replace(seen, visit=decide(target, answer, now=now, known=known))
         # As a page that was never read: all of it is wanted, even where nothing differs.
-        read = await self._reader.read(replace(target, version=_unread(target.version)), answer, known)
+        unread = replace(target, version=target.version and replace(target.version, body_digest=b""))
+        read = await self._reader.read(unread, answer, known)
         seen = replace(seen, read=read, no_browser=self.renderer.missing)
         if read.failure is not None:
             return replace(seen, refusal=f"it was had, and no browser shows it now ({read.failure.value})")
@@ -196,7 +190,8 @@ class _Trial:
         if parsed is None:
             return replace(seen, refusal="it was had, and cannot be read in bounded time")
         seen = replace(await self._with_views(seen, answer), parsed=parsed)
-        baseline = await self._baseline(target, answer, parsed)
+        kept = await self._store.stored_body(target, parsed)
+        baseline = await baseline_of(kept, target, answer, parsed, readers=self._parser)
         later = await self._later(target, parsed, known) if again else ()
         if baseline is not None:
             baseline = replace(baseline, second_fetches=later)
@@ -242,10 +237,6 @@ class _Trial:
         return replace(
             seen, whole=whole or (), view=self._parser.view(url), apart=await self._parser.apart(answer, url)
         )
-
-    async def _baseline(self, target: Target, answer: Fetched, parsed: Parsed) -> Baseline | None:
-        kept = await self._store.stored_body(target, parsed)
-        return await baseline_of(kept, target, answer, parsed, readers=self._parser)
 
     async def _later(self, target: Target, parsed: Parsed, known: Known) -> tuple[BlockList, ...]:
         """The page a moment later, and once more: what differs in two pairs of looks is volatile (core/noise)."""

@@ -26,7 +26,7 @@ from crawler.engine.lists import LIST_BOUNDS, ListReader
 from crawler.engine.parsing import DomainParser
 from crawler.engine.rendering.page_reader import PageReader
 from crawler.engine.requests.login import Login, no_entry
-from crawler.engine.requests.requester import Requester, received_of
+from crawler.engine.requests.requester import Requester
 from crawler.store.record import StoredBody
 
 # The body of a page's last Snapshot, if it is kept; told what the page says now.
@@ -98,7 +98,7 @@ class Visitor:
         """One request more for a look at a page; None where the budget has none left, or the lease is ending."""
         answer = await self.requester.look_on(url, validators=validators)
         if answer is not None:
-            self._beside[target.key] += ExtraCost(requests=1, received_bytes=received_of(answer))
+            self._beside[target.key] += ExtraCost(requests=1, received_bytes=answer.received_bytes)
         return answer
 
     async def _looked(self, target: Target) -> Visit | None:
@@ -181,7 +181,7 @@ class Visitor:
         later = await self.requester.look_on(target.url) if await self.login.renew(since=logins) else None
         if later is None:
             return no_entry(answer)
-        self._beside[target.key] += ExtraCost(requests=1, received_bytes=received_of(answer))
+        self._beside[target.key] += ExtraCost(requests=1, received_bytes=answer.received_bytes)
         return no_entry(later) if self.login.is_asked_by(later, url=target.url) else later
 
     async def decided(self, target: Target, answer: Answer, *, now: datetime) -> Visit:

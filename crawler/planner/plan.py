@@ -104,18 +104,43 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
     only: plan for this one as if there were no other; for one that lives in a time of its own. Kinds of site learn
     nothing from it.
     """
-    planned = []
-    found_now = await domain_forecasts(db, at=at, settings=settings, only=only)
+    forecasts = await domain_forecasts(db, at=at, settings=settings, only=only)
     if only is None:
-        await domains.write_kind_priors(db, found_now.kinds, at=at)
-    for each in found_now.domains:
-        found = _planned(each, settings, at=at)
-        wake = has_moved(each.input.price or Price(settings.price), found.price, each.work.known)
-        row = _written(found, each.sample, each.priors, at=at)
-        whole = uses_whole_budget(found.domain.settings, settings) and not each.rests
-        await plan.write_plan(db, found.domain, row, wake=wake, at=at, uses_whole_budget=whole)
-        await plan.learn_activity(db, found.domain, at=at)
-        planned.append(found)
+        await domains.write_kind_priors(db, forecasts.kinds, at=at)
+    return [await _write_plan(db, each, settings, at=at) for each in forecasts.domains]
+
+
+async def _write_plan(db: Database, found: DomainForecast, settings: Settings, *, at: datetime) -> Planned:
+    plan_input, domain, solved = found.input, found.input.domain, found.plan
+    correction = plan_input.price_correction if found.rests else _corrected_price(plan_input, solved, at=at)
+    asked, budget = solved.asked, domain.settings.budget_per_day
+    if asked is not None:  # of a mean day; days without open hours leave theirs to the others
+        asked = min(math.ceil(asked / open_day_share(domain.hours, at=at)), MOST_REQUESTS if budget is None else budget)
+    by_group, mean = amounts_in(found.sample)
+    row = PlanRow(
+        importance=found.importance,
+        price=solved.price,
+        longest_s=solved.longest_days * DAY.total_seconds(),
+        asked=asked,
+        price_correction=correction,
+        finding=solved.finding,
+        priors=found.priors,
+        pages=found.sample.by_group,
+        amounts=by_group,
+        mean_amount=mean,
+    )
+    planned = Planned(
+        domain,
+        found.importance,
+        found.sample.known,
+        correction,
+        settings.price,
+        replace(solved, requests=0.0) if found.rests else solved,
+    )
+    wake = has_moved(plan_input.price or Price(settings.price), planned.price, found.work.known)
+    whole = uses_whole_budget(domain.settings, settings) and not found.rests
+    await plan.write_plan(db, domain, row, wake=wake, at=at, uses_whole_budget=whole)
+    await plan.learn_activity(db, domain, at=at)
     return planned
 
 
@@ -164,18 +189,6 @@ def _tariffs(works: list[Work], terms: list[DomainLimits], resting: list[bool], 
     awake = [pair for pair, rests in zip(zip(works, terms, strict=True), resting, strict=True) if not rests]
     solved = iter(solve_plans([work for work, _ in awake], [each for _, each in awake], overall=overall, shares=shares))
     return [tariff if rests else next(solved) for tariff, rests in zip(everybody, resting, strict=True)]
-
-
-def _planned(found: DomainForecast, settings: Settings, *, at: datetime) -> Planned:
-    plan_input, tariff = found.input, found.plan
-    return Planned(
-        plan_input.domain,
-        found.importance,
-        found.sample.known,
-        plan_input.price_correction if found.rests else _corrected_price(plan_input, tariff, at=at),
-        settings.price,
-        replace(tariff, requests=0.0) if found.rests else tariff,
-    )
 
 
 async def _importances(db: Database, inputs: Sequence[PlanInput]) -> Mapping[int, float]:
@@ -309,24 +322,4 @@ def _corrected_price(plan_input: PlanInput, tariff: DomainPlan, *, at: datetime)
     used, allowed = (plan_input.spent_today + WHOLE) / hours, per_open_day / 24
     return price_correction(
         plan_input.price_correction, used=used, allowed=allowed, waiting=plan_input.waiting, hours=steps
-    )
-
-
-def _written(found: Planned, sample: PageSample, priors: Sequence[Belief], *, at: datetime) -> PlanRow:
-    budget = found.domain.settings.budget_per_day
-    asked = found.plan.asked
-    if asked is not None:  # of a mean day; days without open hours leave theirs to the others
-        asked = math.ceil(asked / open_day_share(found.domain.hours, at=at))
-    by_group, mean = amounts_in(sample)
-    return PlanRow(
-        importance=found.importance,
-        price=found.plan.price,
-        longest_s=found.plan.longest_days * DAY.total_seconds(),
-        asked=None if asked is None else int(min(asked, MOST_REQUESTS if budget is None else budget)),
-        price_correction=found.price_correction,
-        finding=found.plan.finding,
-        priors=priors,
-        pages=sample.by_group,
-        amounts=by_group,
-        mean_amount=mean,
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Url
-from crawler.core.page_rules import USUAL, PageRule, PageRules, RuleResult
+from crawler.core.page_rules import PageRule, PageRules, RuleResult
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -39,9 +39,9 @@ def at(path: str) -> Url:
 
 
 def test_without_rules_all_is_as_usual() -> None:
-    assert PageRules().terms(at("/")) is USUAL
+    assert PageRules().terms(at("/")) == RuleResult()
     assert PageRules().limiting(at("/")) == ()
-    assert RuleResult(least=None, most=None, weight=1.0, once=False) == USUAL
+    assert RuleResult(least=None, most=None, weight=1.0, once=False) == RuleResult()
 
 
 def test_each_thing_is_said_by_the_first_rule_that_matches_and_says_it() -> None:

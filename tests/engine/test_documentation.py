@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crawler.core.opic import importance, window_of
+from crawler.core.opic import WINDOW_PASSES, importance
 from crawler.store.database import Database, open_database
 from tests.engine.corpus import copied, corpus, file_of, linked_pages
 from tests.engine.crawls import coins_missing, command, json_of, rows
@@ -106,7 +106,7 @@ async def estimates(db: Database) -> dict[bytes, float]:
              FROM cash c JOIN pool q USING (domain_id, pool) JOIN domain_state s USING (domain_id)""",
     )
     return {
-        key: importance(history, cash, clock_last=last, clock_now=now, pages=pages, window=window_of(circulating))
+        key: importance(history, cash, clock_last=last, clock_now=now, pages=pages, window=WINDOW_PASSES * circulating)
         for key, history, cash, last, now, circulating, pages in found
     }
 

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from typing import cast
 
 from crawler.clock import Clock
 from crawler.core.budget import Refund
@@ -11,6 +12,7 @@ from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.pacer import Pacer
 from crawler.engine.requests.requester import PacedWeb, Requester
 from crawler.engine.stats import CrawlStats
+from crawler.fetch import Http
 from crawler.store.claim import Grant
 
 TODAY = date(2026, 3, 1)
@@ -142,7 +144,7 @@ async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_was_not_s
     budget = budget_of(Budgets())
     await budget.take(3)
     budget.assign(3)
-    server = PacedWeb(Nobody(), Pacer(delay=DAY, wait=DAY), deadline=DAY)
+    server = PacedWeb(cast(Http, Nobody()), Pacer(delay=DAY, wait=DAY), deadline=DAY)
     requester = Requester(server, budget, term=3 * DAY, stats=CrawlStats())
 
     looks = [asyncio.create_task(requester.look(Url("http://site.test/"))) for _ in range(3)]

@@ -9,7 +9,7 @@ import pytest
 from crawler.clock import Clock
 from crawler.core.budget import parse_hours
 from crawler.core.http import Fetched, Reason, Unreached
-from crawler.engine.requests.pacer import LONGEST_FOR_LATENCY, OpenHours, Pacer
+from crawler.engine.requests.pacer import LONGEST_FOR_LATENCY, Pacer
 from crawler.engine.requests.requester import latency_of
 from crawler.store.database import Database
 from labs.demo.server import LivingServer
@@ -71,7 +71,7 @@ def test_an_answer_that_never_came_is_a_slow_one_and_a_refused_connection_is_non
 @pytest.mark.parametrize(("hour", "seconds"), [(12, 8.0), (23, 3.0), (20, 4.0)])
 def test_hours_divide_the_delay_by_their_speed_and_robots_txt_bounds_it(hour: int, seconds: float) -> None:
     clock = Clock.at(datetime(2026, 1, 7, hour, tzinfo=UTC))
-    pacer = Pacer(delay=4 * SECOND, hours=OpenHours(parse_hours("00-24; 22-06 x2; 06-18 x0.5"), clock=clock))
+    pacer = Pacer(delay=4 * SECOND, hours=parse_hours("00-24; 22-06 x2; 06-18 x0.5"), clock=clock)
     pacer.slow_down(3 * SECOND)
 
     assert (pacer.delay, pacer.longest_delay) == (seconds * SECOND, 8 * SECOND)

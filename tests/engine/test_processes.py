@@ -17,8 +17,7 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
 from crawler.engine import CrawlStats, ShiftHooks, ShiftResult, open_resources, run_shift
 from crawler.engine.processes import HelperLost, crew
-from crawler.engine.processes.helper import Helper
-from crawler.engine.processes.messages import Equipment
+from crawler.engine.processes.helper import Equipment, Helper
 from crawler.engine.requests.session import from_environment
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains

@@ -11,7 +11,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import MAX_ROBOTS_BYTES, Authority
 from crawler.engine import CrawlLimits, Pacer, open_resources
 from crawler.engine.lease import crawl_lease
-from crawler.engine.store_port import RetryingStore
+from crawler.engine.store_port import LeasedStore
 from crawler.settings import Settings
 from crawler.store import claim, domains
 from crawler.store.database import Database
@@ -88,7 +88,7 @@ async def test_the_delay_of_a_robots_txt_just_read_holds_for_the_first_page(db: 
     clock = Clock.at(START)
     async with open_resources(QUICK) as webs:
         await crawl_lease(
-            RetryingStore(db, lease, settings=QUICK, clock=clock),
+            LeasedStore(db, lease, settings=QUICK, clock=clock),
             webs,
             settings=QUICK,
             claimed=time.monotonic(),

@@ -9,7 +9,7 @@ from crawler.clock import Clock
 from crawler.core.http import PageKey
 from crawler.core.visit.visit import Target
 from crawler.engine import CrawlLimits, ShiftResult, open_resources, run_shift
-from crawler.engine.store_port import RetryingStore
+from crawler.engine.store_port import LeasedStore
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, START, answered, answering, coins_missing, crawl, register, rows
 from tests.patience import PATIENCE_S
@@ -27,10 +27,10 @@ async def test_a_stop_while_pages_are_handed_out_is_heard(
     db: Database, monkeypatch: pytest.MonkeyPatch, *, nth: int
 ) -> None:
     """Nobody looks at a page then, so that nobody would have news of one. nth: of the hand-outs."""
-    stop, hand_out, times = asyncio.Event(), RetryingStore.hand_out, 0
+    stop, hand_out, times = asyncio.Event(), LeasedStore.hand_out, 0
 
     async def handed_out(
-        store: RetryingStore, most: int, *, requested_only: int, without: Collection[PageKey]
+        store: LeasedStore, most: int, *, requested_only: int, without: Collection[PageKey]
     ) -> list[Target]:
         nonlocal times
         targets = await hand_out(store, most, requested_only=requested_only, without=without)
@@ -50,7 +50,7 @@ async def test_a_stop_while_pages_are_handed_out_is_heard(
     async with answering(book) as url:
         domain = await register(db, url)
         with monkeypatch.context() as patched:
-            patched.setattr(RetryingStore, "hand_out", handed_out)
+            patched.setattr(LeasedStore, "hand_out", handed_out)
             result = await stopped()
         assert stop.is_set()
         assert result.stats.looks == nth - 1

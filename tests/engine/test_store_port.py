@@ -12,7 +12,7 @@ from crawler.core.budget import Refund
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
-from crawler.engine.store_port import RetryingStore
+from crawler.engine.store_port import LeasedStore
 from crawler.errors import StoreUnavailable
 from crawler.settings import Settings
 from crawler.store import domains
@@ -43,10 +43,10 @@ async def small(db: Database) -> Domain:
     return await domains.register(db, Authority("small.test"), scheme="http", domain_settings=wished, at=START)
 
 
-def store_of(db: Database, lease: Lease, *, losses: int, patience: timedelta = timedelta(minutes=1)) -> RetryingStore:
+def store_of(db: Database, lease: Lease, *, losses: int, patience: timedelta = timedelta(minutes=1)) -> LeasedStore:
     forgetful = LosesAnswers(db.pool, [None] * losses)
     settings = Settings(pace=False)
-    return RetryingStore(forgetful, lease, settings=settings, clock=Clock.at(START), patience=patience)
+    return LeasedStore(forgetful, lease, settings=settings, clock=Clock.at(START), patience=patience)
 
 
 async def test_a_batch_whose_commit_was_not_heard_of_is_recorded_once(db: Database, small: Domain) -> None:

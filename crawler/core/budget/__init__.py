@@ -4,9 +4,10 @@
 budget, `hours` that of calendar windows. Uses freshness and what is below it.
 """
 
+from crawler.core.budget.constraints import AUDIT_SHARE, UNLIMITED, DomainLimits, budget_for, requests_for
 from crawler.core.budget.cost import BY_TIME, Cost, Costs, Price, RequestKind, is_head_cheaper, learnt
 from crawler.core.budget.domain_prices import DomainPlan, has_moved, requests_at, solve_plans
-from crawler.core.budget.expected import FACTORS, Expectation, expected_in_one
+from crawler.core.budget.expected import FACTORS, Expectation, PolicyForecast, compare_policies, expected_in_one
 from crawler.core.budget.hours import (
     ALWAYS,
     Hours,
@@ -38,9 +39,7 @@ from crawler.core.budget.page_arrays import (
     SAMPLE_PER_DOMAIN,
     PageArrays,
     page_arrays,
-    sampled,
 )
-from crawler.core.budget.policies_compared import PolicyForecast, compare_policies
 from crawler.core.budget.refitted import Refitted, refitted
 from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, amounts_in, sample_of, work_in
 from crawler.core.budget.shadow_price import (
@@ -56,4 +55,3 @@ from crawler.core.budget.shadow_price import (
     shadow_price,
     shadow_prices,
 )
-from crawler.core.budget.target import AUDIT_SHARE, UNLIMITED, DomainLimits, budget_for, requests_for

@@ -1,8 +1,7 @@
 """The cost of a look in requests and bytes, by kind of request, learnt per domain."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import assert_never
 
 ROUND_BYTES = 14_600  # of a body that come with the headers (RFC 6928); more bytes take more round trips
 MEMORY_LOOKS = 200  # the mean reaches back over about so many looks, so that a redesign is learnt
@@ -11,8 +10,8 @@ MEMORY_LOOKS = 200  # the mean reaches back over about so many looks, so that a 
 class RequestKind(StrEnum):
     """Kind of request by which a page is asked for."""
 
-    CONDITIONAL = "conditional"  # with validators, whatever the answer was
     FULL = "full"
+    CONDITIONAL = "conditional"  # with validators, whatever the answer was
     HEAD = "head"  # a HEAD first, and a body only if that differs
     RENDER = "render"  # in a browser, with all that the page loads
 
@@ -40,25 +39,19 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """A domain's costs. Until they are learnt: a 304 is some headers, a page some kilobytes, a render many files."""
+    """A domain's costs, a field for each RequestKind.
 
-    conditional: Cost = field(default=Cost(requests=1.0, received_bytes=500.0))
-    full: Cost = field(default=Cost(requests=1.0, received_bytes=30_000.0))
-    head: Cost = field(default=Cost(requests=1.25, received_bytes=7_500.0))
-    render: Cost = field(default=Cost(requests=20.0, received_bytes=1_000_000.0))
+    Until they are learnt: a 304 is some headers, a page some kilobytes, a render many files.
+    """
+
+    conditional: Cost = Cost(requests=1.0, received_bytes=500.0)
+    full: Cost = Cost(requests=1.0, received_bytes=30_000.0)
+    head: Cost = Cost(requests=1.25, received_bytes=7_500.0)
+    render: Cost = Cost(requests=20.0, received_bytes=1_000_000.0)
 
     def of(self, kind: RequestKind) -> Cost:
-        match kind:
-            case RequestKind.CONDITIONAL:
-                return self.conditional
-            case RequestKind.FULL:
-                return self.full
-            case RequestKind.HEAD:
-                return self.head
-            case RequestKind.RENDER:
-                return self.render
-            case _:
-                assert_never(kind)
+        cost: Cost = getattr(self, kind.value)
+        return cost
 
 
 # Where neither requests nor bytes are scarce, both cost time: a round trip for each request or ROUND_BYTES.
@@ -80,14 +73,4 @@ def learnt(costs: Costs, kind: RequestKind, *, requests: int, received_bytes: in
         received_bytes=before.received_bytes + part * (received_bytes - before.received_bytes),
         looks=before.looks + 1,
     )
-    match kind:
-        case RequestKind.CONDITIONAL:
-            return replace(costs, conditional=after)
-        case RequestKind.FULL:
-            return replace(costs, full=after)
-        case RequestKind.HEAD:
-            return replace(costs, head=after)
-        case RequestKind.RENDER:
-            return replace(costs, render=after)
-        case _:
-            assert_never(kind)
+    return replace(costs, **{kind.value: after})

@@ -10,19 +10,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crawler.core.budget.constraints import Constraints, constraints_of, demand_of
+from crawler.core.budget.constraints import (
+    UNLIMITED,
+    Constraints,
+    DomainLimits,
+    constraints_of,
+    demand_of,
+    overhead,
+    requests_for,
+)
 from crawler.core.budget.cost import Price
 from crawler.core.budget.expected import Expectation, expected_in_one
 from crawler.core.budget.find_root import LEAST_PRICE, TINY
 from crawler.core.budget.page_arrays import PageArrays, first_looks
 from crawler.core.budget.sample import joined
 from crawler.core.budget.shadow_price import EVEN, Budget, Shares, Work, shadow_price, shadow_prices
-from crawler.core.budget.target import (
-    UNLIMITED,
-    DomainLimits,
-    overhead,
-    requests_for,
-)
 from crawler.core.freshness import Floats
 
 MOVED_BY = 1.25  # factor by which a price must rise or fall, before pages that wait by the old one are scored again

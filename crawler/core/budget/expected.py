@@ -1,6 +1,9 @@
-"""The freshness and age to expect of known pages at a price, and the cost of a target."""
+"""The freshness and age to expect of known pages: at a price, for a target, and under each revisit policy.
 
-from dataclasses import dataclass
+Beliefs say how often pages change; no page is looked at for it.
+"""
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +14,8 @@ from crawler.core.budget.shadow_price import EVEN, MOST_RATE, Shares, Work, shad
 from crawler.core.freshness import NOT_ZERO, Floats, Numbers, fresh_days
 
 FACTORS = (0.1, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 5.0, 10.0)  # of today's budget, for `recrawl plan`
+
+PRICE, SIMILARITY, FIXED = "price", "similarity", "fixed"
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 
@@ -126,3 +131,65 @@ def cost_of_age(work: Work, oldest_days: float, limits: Floats) -> TargetCost:
     needed = float((by_rule + others / np.maximum(known.least, oldest_days)).sum())
     possible = reachable <= oldest_days and bool((left >= 0).all())
     return TargetCost(needed, possible=possible, reachable=reachable)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyForecast:
+    """The expectation for known pages under one revisit policy, named as `domains set --revisit` takes it.
+
+    is_today: the domain's own policy, at the price in force.
+    """
+
+    policy: str
+    is_today: bool
+    expected: Expectation
+
+
+def compare_policies(free: PageArrays, today: Expectation, *, policy: str) -> list[PolicyForecast]:
+    """The domain's policy, and the others beside it, each at as many requests.
+
+    free: the known pages of one domain, not empty, with the bounds of their gaps.  today: what the policy makes expect.
+    Similarity is taken to have settled: visits of a page are a multiple of its mean time between changes apart, the
+    same for all pages, as a budget scales its periods.
+    """
+    found = [PolicyForecast(policy, is_today=True, expected=today)]
+    if policy != PRICE:
+        found.append(_by_price(free, today.requests))
+    if not policy.startswith(FIXED):
+        found.append(_fixed(free, today.requests))
+    if policy != SIMILARITY:
+        similar = _bound(free, free.b / free.a * _scale(free, free.b / free.a, today.requests))
+        found.append(PolicyForecast(SIMILARITY, is_today=False, expected=similar))
+    return found
+
+
+def _by_price(free: PageArrays, requests: float) -> PolicyForecast:
+    """The price at which so many requests a day are expected, or as near to them as the bounds allow."""
+
+    def asked(price: Floats) -> Floats:
+        return np.atleast_1d(expected_at(free, price).requests)
+
+    price = find_root(asked, np.array([requests]), near=np.array([0.25]))
+    return PolicyForecast(PRICE, is_today=False, expected=expected_at(free, price))
+
+
+def _fixed(free: PageArrays, requests: float) -> PolicyForecast:
+    """One span for all pages, at as many requests."""
+    days = _scale(free, 1.0, requests)
+    span = f"{days:.3g}d" if days >= 1 else f"{24 * days:.3g}h"
+    return PolicyForecast(f"{FIXED} {span}", is_today=False, expected=_bound(free, days))
+
+
+def _scale(free: PageArrays, gaps: Numbers, requests: float) -> float:
+    """The factor on gaps by which so many requests a day are made, or as near to them as the bounds allow."""
+
+    def asked(factor: Floats) -> Floats:
+        return np.atleast_1d(_bound(free, gaps * factor[0]).requests)
+
+    return float(find_root(asked, np.array([requests]), near=np.array([10.0]))[0])
+
+
+def _bound(free: PageArrays, days: Numbers) -> Expectation:
+    """The expectation where each page is looked at after so many days, within its bounds."""
+    gap = np.clip(np.broadcast_to(days, free.a.shape), free.least, free.most)
+    return expected_at(replace(free, least=gap, most=gap), np.ones(1))

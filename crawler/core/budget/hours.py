@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
-from itertools import groupby, pairwise, zip_longest
+from itertools import pairwise, zip_longest
 from zoneinfo import ZoneInfo
 
 DAY_NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -97,7 +97,9 @@ def parse_hours(text: str) -> Hours:
     if len(zones) > 1:
         raise ValueError(f"the hours have one time zone, and not {' and '.join(sorted(zones))}; {EXAMPLE}")
     zone = zones.pop() if zones else "UTC"
-    windows = tuple(_runs(speeds))
+    starts = [minute for minute in range(WEEK_MINUTES) if not minute or speeds[minute] != speeds[minute - 1]]
+    runs = pairwise([*starts, WEEK_MINUTES])
+    windows = tuple(WeekSpan(begin, end, speeds[begin]) for begin, end in runs if speeds[begin])
     if not windows:
         raise ValueError(f"the hours are never open; {EXAMPLE}")
     return Hours(zone, windows)
@@ -165,15 +167,6 @@ def _known_zone(name: str) -> str:
     except (KeyError, ValueError, OSError) as error:  # a folder of the database of zones is an OSError
         raise ValueError(f"{name!r} is no time zone that this machine knows; {EXAMPLE}") from error
     return name
-
-
-def _runs(speeds: list[float]) -> Iterator[WeekSpan]:
-    begin = 0
-    for speed, run in groupby(speeds):
-        end = begin + len(list(run))
-        if speed:
-            yield WeekSpan(begin, end, speed)
-        begin = end
 
 
 @lru_cache(maxsize=4096)

@@ -10,11 +10,9 @@ from crawler.core.freshness import (
     Floats,
     Numbers,
     PlannedSource,
-    SourceWorth,
     aged_before_look,
     first_values,
     mean_gap,
-    signals_per_day,
 )
 
 SAMPLE = 50_000  # pages; a price is then right to a few per cent, and freshness is flat around its optimum
@@ -62,14 +60,6 @@ class PageArrays:
         return float(self.stands_for.sum())
 
 
-class HeardColumns(TypedDict):
-    """The columns of a source of signals; see PageArrays."""
-
-    recall: Numbers
-    ratio: Numbers
-    signals_per_day: Numbers
-
-
 class OtherColumns(TypedDict, total=False):
     """Columns of PageArrays that have a usual value: one request a look, ten minutes to 180 days between looks."""
 
@@ -112,39 +102,12 @@ def page_arrays(a: Numbers, b: Numbers, weight: Numbers, **others: Unpack[OtherC
     return PageArrays(**arrays)
 
 
-def heard_columns(source: SourceWorth, rate: Floats) -> HeardColumns:
-    """The columns of pages of one domain with this source of signals, and of these change rates."""
-    return {
-        "recall": source.silence,
-        "ratio": source.recall / source.noise if source.noise else 0.0,
-        "signals_per_day": signals_per_day(source, rate),
-    }
-
-
 NOBODY = page_arrays(*(np.empty(0) for _ in range(3)))
 
 
-def subset(pages: PageArrays, which: NDArray[np.intp] | NDArray[np.bool_]) -> PageArrays:
+def subset(pages: PageArrays, which: Groups | Flags) -> PageArrays:
     """Some of the pages, each standing for what it stood for."""
     return PageArrays(**{field.name: getattr(pages, field.name)[which] for field in fields(PageArrays)})
-
-
-def sampled(pages: PageArrays, *, most: int = SAMPLE, per_domain: int = SAMPLE_PER_DOMAIN, seed: int = 0) -> PageArrays:
-    """About `most` pages by chance that stand for all, `per_domain` of each domain or all it has among them."""
-    count = len(pages.a)
-    if count <= most:
-        return pages
-    of_domain = np.bincount(pages.domain)
-    share = np.minimum(np.maximum(per_domain / np.maximum(of_domain, 1), most / count), 1.0)
-    drawn = np.flatnonzero(np.random.default_rng(seed).random(count) < share[pages.domain])
-    some = subset(pages, drawn)
-    total = np.bincount(pages.domain, weights=pages.stands_for)
-    of_sample = np.bincount(some.domain, weights=some.stands_for, minlength=len(total))
-    scale = (total / np.maximum(of_sample, 1e-300))[some.domain]
-    return PageArrays(
-        **{field.name: getattr(some, field.name) for field in fields(PageArrays) if field.name != "stands_for"},
-        stands_for=some.stands_for * scale,
-    )
 
 
 def gaps(pages: PageArrays, price: Numbers) -> Floats:

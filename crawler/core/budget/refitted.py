@@ -71,14 +71,7 @@ def _refitted_once(samples: Sequence[PageSample], kinds: Sequence[str]) -> Refit
 
 
 def _stacked(domains: Sequence[Moments]) -> Moments:
-    def column(numbers: list[Floats]) -> Floats:
-        return np.array(numbers, dtype=np.float64)
-
-    return Moments(
-        column([each.pages for each in domains]),
-        column([each.rate for each in domains]),
-        column([each.log_rate for each in domains]),
-    )
+    return Moments(*np.array([(each.pages, each.rate, each.log_rate) for each in domains]).reshape(-1, 3).T)
 
 
 def _of(domains: Moments, chosen: Floats) -> Moments:

@@ -1,12 +1,12 @@
 """A random sample of a domain's pages, to which its priors are fitted and on which its price is solved."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 from crawler.core.budget.cost import Costs, RequestKind
-from crawler.core.budget.page_arrays import Flags, Groups, PageArrays, heard_columns, page_arrays, subset
+from crawler.core.budget.page_arrays import NOBODY, Flags, Groups, PageArrays, page_arrays, subset
 from crawler.core.budget.shadow_price import Work
 from crawler.core.freshness import (
     BY_PRICE,
@@ -23,6 +23,7 @@ from crawler.core.freshness import (
     expected_amount,
     moments,
     refit_amounts,
+    signals_per_day,
     weights_of,
     with_prior,
 )
@@ -30,17 +31,8 @@ from crawler.core.freshness import (
 # Of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, follows, amount_total,
 # amount_changes, silent_days, weight.
 COLUMNS = 13
-REQUEST_KINDS = (
-    RequestKind.FULL,
-    RequestKind.CONDITIONAL,
-    RequestKind.HEAD,
-    RequestKind.RENDER,
-)  # by the number in column `asked`
+REQUEST_KINDS = tuple(RequestKind)  # by the number in column `asked`
 NO_RULE = float("nan")  # as least or most: no rule gives one
-
-
-def _no_priors() -> tuple[Belief, ...]:
-    return (PRIOR,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +64,7 @@ class PageSample:
     silent_days: Floats
     weight: Floats
     share: float = 1.0
-    priors: tuple[Belief, ...] = field(default_factory=_no_priors)
+    priors: tuple[Belief, ...] = (PRIOR,)
     costs: Costs = field(default_factory=Costs)
     source: SourceWorth = NO_SOURCE
 
@@ -114,21 +106,22 @@ def sample_of(
     source: SourceWorth = NO_SOURCE,
 ) -> PageSample:
     """The sample with these rows, each of COLUMNS numbers in the order of PageSample's fields."""
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), COLUMNS)
+    columns = np.array(rows, dtype=np.float64).reshape(len(rows), COLUMNS).T
+    is_new, a, b, group, importance, asked, least, most, follows, total, changes, silent, weight = columns
     return PageSample(
-        is_new=table[:, 0] > 0,
-        evidence_a=table[:, 1],
-        evidence_b=table[:, 2],
-        group=np.minimum(table[:, 3].astype(np.intp), len(priors) - 1),
-        importance=table[:, 4],
-        asked=table[:, 5].astype(np.intp),
-        least=table[:, 6],
-        most=table[:, 7],
-        follows=table[:, 8] > 0,
-        amount_total=table[:, 9],
-        amount_changes=table[:, 10],
-        silent_days=table[:, 11],
-        weight=table[:, 12],
+        is_new > 0,
+        a,
+        b,
+        np.minimum(group.astype(np.intp), len(priors) - 1),
+        importance,
+        asked.astype(np.intp),
+        least,
+        most,
+        follows > 0,
+        total,
+        changes,
+        silent,
+        weight,
         share=share,
         priors=tuple(priors),
         costs=costs,
@@ -198,6 +191,7 @@ def work_in(
         least, most = np.where(is_bound, gap, least), np.where(is_bound, gap, most)
     costs = [sample.costs.of(kind) for kind in REQUEST_KINDS]
     factors = _amount_factors(sample) if by_amount else 1.0
+    source = NO_SOURCE if is_bound.any() else sample.source
     pages = page_arrays(
         a,
         b,
@@ -209,7 +203,9 @@ def work_in(
         most=most,
         stands_for=1 / sample.share,
         is_ruled=~np.isnan(sample.most) | is_bound,
-        **heard_columns(NO_SOURCE if is_bound.any() else sample.source, a / b),
+        recall=source.silence,
+        ratio=source.recall / source.noise if source.noise else 0.0,
+        signals_per_day=signals_per_day(source, a / b),
     )
     return Work(known=subset(pages, ~sample.is_new & ~sample.follows), new=subset(pages, sample.is_new))
 
@@ -224,27 +220,17 @@ def joined(works: Sequence[Work], importances: Sequence[float]) -> Work:
 
 
 def _joined(parts: Sequence[PageArrays], importances: Sequence[float]) -> PageArrays:
-    def of_domain(columns: list[Floats]) -> list[Floats]:
-        return [column * importance for column, importance in zip(columns, importances, strict=True)]
-
-    domains = [np.full(pages.a.shape, n, dtype=np.intp) for n, pages in enumerate(parts)]
-
-    def one(columns: list[Floats]) -> Floats:
-        return np.concatenate(columns) if columns else np.empty(0)
-
+    if not parts:
+        return NOBODY
+    weighed = [
+        replace(
+            pages,
+            weight=pages.weight * importance,
+            importance=pages.importance * importance,
+            domain=np.full(pages.a.shape, n, dtype=np.intp),
+        )
+        for n, (pages, importance) in enumerate(zip(parts, importances, strict=True))
+    ]
     return PageArrays(
-        a=one([pages.a for pages in parts]),
-        b=one([pages.b for pages in parts]),
-        weight=one(of_domain([pages.weight for pages in parts])),
-        importance=one(of_domain([pages.importance for pages in parts])),
-        requests=one([pages.requests for pages in parts]),
-        received_bytes=one([pages.received_bytes for pages in parts]),
-        least=one([pages.least for pages in parts]),
-        most=one([pages.most for pages in parts]),
-        domain=np.concatenate(domains) if domains else np.empty(0, dtype=np.intp),
-        stands_for=one([pages.stands_for for pages in parts]),
-        is_ruled=np.concatenate([pages.is_ruled for pages in parts]) if parts else np.empty(0, dtype=np.bool_),
-        recall=one([pages.recall for pages in parts]),
-        ratio=one([pages.ratio for pages in parts]),
-        signals_per_day=one([pages.signals_per_day for pages in parts]),
+        **{each.name: np.concatenate([getattr(pages, each.name) for pages in weighed]) for each in fields(PageArrays)}
     )

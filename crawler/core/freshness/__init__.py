@@ -35,7 +35,6 @@ from crawler.core.freshness.belief import (
     credible_rates,
     fade,
     faded,
-    fresh_now,
     is_believable,
     learn_changed,
     learn_changed_at,
@@ -43,7 +42,6 @@ from crawler.core.freshness.belief import (
     same,
 )
 from crawler.core.freshness.calibration import Agreement, pooled_agreement
-from crawler.core.freshness.change_signal import SOURCE_NAME, ChangeSignal, SignalSource
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.policies import (
     BY_PRICE,
@@ -56,7 +54,10 @@ from crawler.core.freshness.policies import (
     policy_or_price,
 )
 from crawler.core.freshness.prior import (
+    ALL_KINDS,
     ELSEWHERE,
+    NO_KIND,
+    KindPrior,
     Moments,
     group_of,
     in_kind,
@@ -64,19 +65,10 @@ from crawler.core.freshness.prior import (
     pooled,
     prior_of_kind,
     refit,
+    site_kind,
     template_of,
     with_prior,
     without_prior,
-)
-from crawler.core.freshness.revisit_time import (
-    PlannedSource,
-    aged_before_look,
-    due_gap,
-    first_gap,
-    gap_worth,
-    interval,
-    mean_gap,
-    phase_of,
 )
 from crawler.core.freshness.selection import (
     CandidateColumns,
@@ -101,7 +93,10 @@ from crawler.core.freshness.shared_schedule import (
 )
 from crawler.core.freshness.signals import (
     NO_SOURCE,
+    SOURCE_NAME,
+    ChangeSignal,
     Heard,
+    SignalSource,
     SourceWorth,
     changed_heard,
     days_ahead,
@@ -124,7 +119,21 @@ from crawler.core.freshness.site_activity import (
     days_of_activity_ahead,
     site_activity,
 )
-from crawler.core.freshness.site_kind import ALL_KINDS, NO_KIND, KindPrior, site_kind
 from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
 from crawler.core.freshness.terms import COME_FIRST, REQUESTED, USUAL_TERMS, Defaults, Terms, Wanted
-from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, values_heard, weight_of, weights_of
+from crawler.core.freshness.value import (
+    NOT_ZERO,
+    PlannedSource,
+    aged_before_look,
+    due_gap,
+    first_gap,
+    first_values,
+    fresh_days,
+    gap_worth,
+    interval,
+    mean_gap,
+    phase_of,
+    values_heard,
+    weight_of,
+    weights_of,
+)

@@ -98,11 +98,6 @@ def chance_fresh(a: Numbers, b: Numbers, unseen: Numbers) -> Floats:
     return np.asarray(np.exp(-a * np.log1p(np.maximum(unseen, 0.0) / b)))
 
 
-def chance_changed(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
-    """The chance that a look after `gap` days finds a change; compared with what looks find, this is calibration."""
-    return np.asarray(-np.expm1(-a * np.log1p(np.maximum(gap, 0.0) / b)))
-
-
 def credible_rates(a: Numbers, b: Numbers, *, mass: float = 0.9) -> tuple[Floats, Floats]:
     """The rates per day between which the true one lies with chance `mass`, with equal chances below and above."""
     return quantile(a, (1 - mass) / 2) / b, quantile(a, (1 + mass) / 2) / b
@@ -129,18 +124,13 @@ def fade(belief: Belief, *, prior: Belief, gap: timedelta) -> Belief:
     return Belief(prior.a + (belief.a - prior.a) * kept, prior.b + (belief.b - prior.b) * kept)
 
 
-def fresh_now(belief: Belief, *, unseen: timedelta) -> float:
-    """The chance that a page last seen `unseen` ago has not changed since."""
-    return math.exp(-belief.a * math.log1p(max(unseen / DAY, 0.0) / belief.b))
-
-
 def change_expected(belief: Belief, *, gap: timedelta) -> float:
     """The chance that a look after `gap` finds a change."""
     return chance_changed_of_one(belief, gap / DAY)
 
 
 def chance_changed_of_one(belief: Belief, gap_days: float) -> float:
-    """`chance_changed` of one page."""
+    """The chance that a look after a gap finds a change; compared with what looks find, this is calibration."""
     return -math.expm1(-belief.a * math.log1p(max(gap_days, 0.0) / belief.b))
 
 

@@ -9,11 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from crawler.core.freshness.amount import BITS, bits_of_amount
 from crawler.core.freshness.belief import DAY, Belief
-from crawler.core.freshness.revisit_time import interval
+from crawler.core.freshness.value import interval
 from crawler.core.http import Url
 
 LONGER = 2.0  # factor on a period at whose end nothing was found, in the first steps
@@ -78,6 +78,8 @@ class RevisitPolicy(Protocol):
 class PricePolicy:
     """The look comes when it will be worth its price; see `interval`. Claims weigh again by the price of their day."""
 
+    standing: ClassVar[timedelta | None] = None
+
     def after(self, look: Looked) -> timedelta:
         return interval(
             look.belief,
@@ -88,10 +90,6 @@ class PricePolicy:
             recall=look.recall,
         )
 
-    @property
-    def standing(self) -> timedelta | None:
-        return None
-
 
 @dataclass(frozen=True, slots=True)
 class FixedPolicy:
@@ -100,14 +98,10 @@ class FixedPolicy:
     Due times are a minute early: the looks of a crawl that begins at its hour every day are some seconds later.
     """
 
-    span: timedelta
+    standing: timedelta
 
     def after(self, look: Looked) -> timedelta:  # noqa: ARG002  whatever it found
-        return self.span - min(EARLY, self.span / 100)
-
-    @property
-    def standing(self) -> timedelta | None:
-        return self.span
+        return self.standing - min(EARLY, self.standing / 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +113,8 @@ class SimilarityPolicy:
     the number of looks. A look that comes early and finds nothing, or late and finds a change, says less of the period,
     and moves it less.
     """
+
+    standing: ClassVar[timedelta | None] = None
 
     def after(self, look: Looked) -> timedelta:
         if not look.waited:
@@ -132,10 +128,6 @@ class SimilarityPolicy:
         else:
             step *= min(look.waited / period, 1.0)
         return period * float(LONGER**step)
-
-    @property
-    def standing(self) -> timedelta | None:
-        return None
 
 
 FIRST_PERIOD = timedelta(days=30)  # Nutch's default
@@ -167,19 +159,13 @@ def policy_of(text: str, others: Mapping[str, RevisitPolicy] = NO_OTHERS) -> Rev
     fixed = _FIXED.fullmatch(text)
     if fixed is not None:
         return FixedPolicy(float(fixed[1]) * SPANS[fixed[2]])
-    match text:
-        case "price":
-            return BY_PRICE
-        case "similarity":
-            return BY_SIMILARITY
-        case _ if text in others:
-            return others[text]
-        case _:
-            known = ", ".join(others) or "none"
-            raise ValueError(
-                f"{text!r} is no revisit policy: price, similarity, fixed with a span such as 'fixed 7d', or a plugin "
-                f"that is used; there is {known}"
-            )
+    policies = {**others, "price": BY_PRICE, "similarity": BY_SIMILARITY}
+    if text not in policies:
+        raise ValueError(
+            f"{text!r} is no revisit policy: price, similarity, fixed with a span such as 'fixed 7d', or a plugin "
+            f"that is used; there is {', '.join(others) or 'none'}"
+        )
+    return policies[text]
 
 
 def policy_or_price(text: str, others: Mapping[str, RevisitPolicy]) -> RevisitPolicy:

@@ -1,14 +1,15 @@
 """Priors: the change rate expected of a page by its group, before the page itself was looked at (empirical Bayes).
 
 Groups are URL templates of a domain; a template with few pages leans on its domain, a domain on the domains of its kind
-(freshness/site_kind.py), a kind on all domains.
+by public suffix, since sites of governments change at other rates than shops do, and a kind on all domains.
 
 The store keeps a page's *evidence* (a - a0, b - b0): the part that its own looks added to the prior of its group. Both
 numbers are 0 for a page without looks, and never negative. Today's belief is evidence + today's prior of the group,
 so that a refitted prior reaches every page without an update of any page.
 Sources: Cho and Ntoulas, VLDB 2002 (what a sample of a site says of the site); Minka, "Estimating a Gamma
 distribution", 2002, for the fit; Buehlmann and Straub, "Glaubwuerdigkeit fuer Schadensaetze", 1970, for what a domain
-says of its kind (credibility).
+says of its kind (credibility); Cho and Garcia-Molina, "The evolution of the web and implications for an incremental
+crawler", VLDB 2000: pages under .com change fastest, those under .gov and .edu slowest.
 """
 
 import re
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.freshness.gamma import Floats, Numbers, digamma, shape_of
-from crawler.core.http import Url
+from crawler.core.http import Authority, Url, public_suffix
 
 LEAN = 20.0  # pages' worth of weight of the larger group in the smaller: of a domain in its templates, and so on up
 LEAST_SHAPE = 0.1  # a0 below would let one look decide everything
@@ -33,6 +34,23 @@ ELSEWHERE = "*"
 LITERAL_FOLDERS = 2  # the first parts of a path name the section of a site; deeper ones are counted only
 MOST_FOLDERS = 5
 MOST_NAMES = 3  # of query parameters
+NO_KIND = ""  # of an IP address, and of a name that is on no list
+ALL_KINDS = "*"  # in place of a kind: all domains together
+# Second-level labels by which registries of countries tell what a site is, and the kind that each of them means.
+CLASSES = {
+    "ac": "edu",
+    "co": "com",
+    "com": "com",
+    "edu": "edu",
+    "gob": "gov",
+    "gouv": "gov",
+    "gov": "gov",
+    "govt": "gov",
+    "mil": "mil",
+    "net": "net",
+    "org": "org",
+}
+REGIONS = frozenset({"co.us", "co.it"})  # Colorado and Como
 
 WORD = re.compile(r"[A-Za-z][A-Za-z_.~-]{0,23}")  # a name somebody gave; digits, hashes and long slugs are none
 EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,4})$")
@@ -167,3 +185,27 @@ def refit(templates: Moments, *, everywhere: Moments, kind: Moments | None = Non
 def _above_domain(kind: Moments | None, everywhere: Moments) -> Moments:
     world = leaning(everywhere, moments_of(PRIOR))
     return world if kind is None else leaning(kind, world)
+
+
+@dataclass(frozen=True, slots=True)
+class KindPrior:
+    """What is expected of a page of a new domain of one kind, or of any (ALL_KINDS).
+
+    pages, domains: from which it was learnt, those that were looked at again; pages are estimated from samples.
+    """
+
+    kind: str
+    prior: Belief
+    pages: float
+    domains: int
+
+
+def site_kind(authority: Authority) -> str:
+    """The kind of site: the class in the public suffix, wherever the country ("gov" of .gov and of .gov.uk, "edu" of
+    .ac.uk, "com" of .co.jp), or else the suffix itself ("org", "de", "github.io"); NO_KIND without one.
+    """
+    suffix = public_suffix(authority)
+    if suffix is None:
+        return NO_KIND
+    labels = suffix.split(".")
+    return CLASSES.get(labels[-2], suffix) if len(labels) > 1 and suffix not in REGIONS else suffix

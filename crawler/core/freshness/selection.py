@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.gamma import Floats
-from crawler.core.freshness.revisit_time import due_gap
 from crawler.core.freshness.signals import days_ahead, heard_from
 from crawler.core.freshness.terms import COME_FIRST, Terms, Wanted
-from crawler.core.freshness.value import first_values, values_heard, weights_of
+from crawler.core.freshness.value import due_gap, first_values, values_heard, weights_of
 
 WORTH = 0.98  # of its price, from which on a look is not put off, since a new due time is a write
 LEAST_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the same minute

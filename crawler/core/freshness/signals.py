@@ -1,4 +1,6 @@
-"""What signals move: the chance that a page is fresh, the worth of a look, and what a look then says of its rate.
+"""Change signals: what somebody says about a page that was not fetched, weighed by what its source is worth.
+
+Signals move the chance that a page is fresh, the worth of a look, and what a look then says of its rate.
 
 The model of Busa-Fekete et al., WWW 2025: a page changes by chance `rate` times a day; its source tells each change
 with chance `recall`, and besides sends false signals, `noise` of them a day and page. Time t and n signals after a look
@@ -14,20 +16,46 @@ signals by the one that says most: sources of one site err together, so that the
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from enum import StrEnum
 
 import numpy as np
 
 from crawler.core.freshness.belief import DAY, Belief, learn_changed
 from crawler.core.freshness.gamma import Floats, Numbers, digamma, log_gamma, shape_of
+from crawler.core.http import Url
 
 MOST_COUNTED = 255  # signals of one source about one page since its last look
 MOST_TERMS = 8  # of a power of many signals, which then count as so many that say as much together
 MOST_RECALL = 0.98  # no source is trusted to miss nothing: a silent page goes on ageing, fifty times as slowly
 MOVED, MOVED_RATIO = 1.1, 1.5  # times as much or as little, of the changes missed, and of recall over noise
 LONGEST_EXPONENT = 30.0  # e^30 times b is beyond all days
+SOURCE_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,31}")
+
+
+class SignalSource(StrEnum):
+    """The sources that recrawl itself listens to. Others, of hints from outside, have the names that users gave."""
+
+    SITEMAP = "sitemap"  # a lastmod later than the one before
+    FEED = "feed"  # an entry of RSS or Atom that is new, or updated
+    HUB = "hub"  # a listing that changed, and names the page
+    PUSH = "push"  # a hint from outside that names no source
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSignal:
+    """A source's word that a page has changed.
+
+    url: of the page, normalised; known or not.  source: a SignalSource, or a name that SOURCE_NAME allows.
+    at: when the page is said to have changed, UTC; no later than the signal was heard.
+    """
+
+    url: Url
+    source: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

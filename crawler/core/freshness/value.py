@@ -1,4 +1,4 @@
-"""The value of a look, and the instant at which it is worth its price.
+"""The value of a look, and the gap after which it is worth its price (SCHEDULING, section 5).
 
 Source: the marginal gain in importance-weighted freshness, from Cho and Garcia-Molina, "Effective page refresh policies
 for Web crawlers", TODS 2003, with the threshold form of Azar et al., PNAS 2018; averaged over a Gamma belief.
@@ -9,17 +9,27 @@ A site that is more active than usual by a factor m has beliefs (a, b / m).
 """
 
 import math
+from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
 
 from crawler.core.freshness.belief import DAY, Belief
 from crawler.core.freshness.gamma import Floats, Numbers
+from crawler.core.freshness.signals import Heard, days_ahead
 
 LEAST_IMPORTANCE = 0.05  # a page worth nothing would never be looked at again, and could never prove otherwise
 MOST_IMPORTANCE = 1000.0  # and no single page may take its domain's whole budget
 SERIES_BELOW = 1e-3  # of (a + 1) y: there the closed form of the gain cancels, and three terms give ten digits
 NOT_ZERO = 1e-300  # added where 0/0 has a limit: expm1(x)/x is 1 there
+LOG_MOST = 27.6  # of ln y: a gap of 10^12 times b is "never"
+NEXT_TO_NOTHING = 1e-12
+FOREVER = 1e6  # days
+MANY = 1000
+MOST_STEPS = 60
+LONGEST_STEP = 3.0  # of ln y
+EXACT = 1e-4  # a step this short leaves an error of about its cube
+ROUNDING = 1e-13  # of ln g: where the gain is almost flat, more cannot be asked
 
 
 def weights_of(importance: Numbers) -> Floats:
@@ -86,14 +96,186 @@ def most_worth(a: Numbers, b: Numbers, weight: Numbers, *, ahead: Numbers, most:
     return np.where(np.greater(ahead, 0), weight * fresh_days(np.asarray(a) + 1, b, most), np.inf)
 
 
-def value(belief: Belief, *, importance: float, unseen: timedelta) -> float:
-    """The value of looking now, in importance x days of freshness gained over looking later.
-
-    The mean over the belief of w (1 - (1 + l t) exp(-l t)) / l.  importance: 1 is the domain's mean page.
-    """
-    return float(values(belief.a, belief.b, weight_of(importance), unseen / DAY))
-
-
 def weight_of(importance: float) -> float:
     """The weight of one importance; see `weights_of`."""
     return min(max(importance, LEAST_IMPORTANCE), MOST_IMPORTANCE)
+
+
+def gap_worth(a: Numbers, b: Numbers, weight: Numbers, price: Numbers) -> Floats:
+    """The days after a good look when the next one is worth `price`: the root of w b g_a(t/b) = price.
+
+    price: importance x days that this look must be worth, above 0.  The result is inf where a look is never worth it;
+    that takes a > 1, evidence that the page changes faster than it can be followed.
+    Newton on ln g over ln y, with the second derivative (Halley): 3 to 6 steps. y = sqrt(2 price/(a w b)) is a lower
+    bound of the root, and ln g is concave in ln y, so it climbs.
+    """
+    target = np.clip(np.asarray(price / (weight * b), dtype=np.float64), NOT_ZERO, 1 / NOT_ZERO)
+    never = target * np.maximum(a - 1.0, 0.0) >= 1.0
+    reach = np.where(never, NEXT_TO_NOTHING / a, target)  # a root that is found at once, where there is none
+    start = np.minimum(0.5 * (np.log(2 / a) + np.log(reach)), LOG_MOST)
+    log_y = _climbed(a + 0.0 * reach, start, np.log(reach))
+    return np.where(never | (log_y >= LOG_MOST), np.inf, b * np.exp(log_y))
+
+
+def _climbed(a: Floats, log_y: Floats, log_target: Floats) -> Floats:
+    for _ in range(MOST_STEPS):
+        before = log_y
+        log_y = np.minimum(before + _step(a, before, log_target), LOG_MOST)
+        far = np.abs(log_y - before) > EXACT
+        if not far.any():
+            break
+        if far.size > MANY and far.sum() < far.size / 2:  # the last few need not keep all the others busy
+            log_y[far] = _climbed(a[far], log_y[far], log_target[far])
+            break
+    return log_y
+
+
+def _step(a: Numbers, log_y: Floats, log_target: Floats) -> Floats:
+    """Halley's step toward ln g_a(y) = log_target, held short where the curve is too flat to be trusted."""
+    y = np.exp(log_y)
+    reached = gain(a, y)
+    slope = a * y * y * np.exp(-(a + 1) * np.log1p(y)) / reached  # d ln g / d ln y
+    bend = 2 - (a + 1) * y / (1 + y) - slope  # its own, relative slope
+    missing = log_target - np.log(reached)
+    newton = np.maximum(np.minimum(missing / np.maximum(slope, NOT_ZERO), LONGEST_STEP), -LONGEST_STEP)
+    return np.asarray((np.abs(missing) > ROUNDING) * newton / np.maximum(1 + 0.5 * newton * bend, 0.5))
+
+
+def due_gap(
+    a: Numbers,
+    b: Numbers,
+    weight: Numbers,
+    price: Numbers,
+    *,
+    least: Numbers,
+    most: Numbers,
+    recall: Numbers = 0.0,
+    ahead: Numbers = 0.0,
+) -> Floats:
+    """The days after a good look when the next one is due: when it is worth `price`, within [least, most].
+
+    recall, ahead: what sources of signals make of the time (signals.heard_days).
+    All are days of the site's activity; by the calendar the gap is shorter by the days that this is ahead.
+    """
+    way = gap_worth(a, b, weight, price)
+    is_told_enough = most_worth(a, b, weight, ahead=ahead, most=most) >= price
+    gap = np.where(is_told_enough, way - ahead, way) / (1 - recall)
+    return np.asarray(np.maximum(least, np.minimum(gap, most)))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSource:
+    """What a plan expects of a source of signals about pages; numbers, or arrays of pages.
+
+    recall: the chance that a change is told.  ratio: that over the source's noise, in days.
+    signals_per_day: that come.  All 0 without a source.
+    """
+
+    recall: Numbers
+    ratio: Numbers
+    signals_per_day: Numbers
+
+
+def mean_gap(
+    a: Numbers,
+    b: Numbers,
+    weight: Numbers,
+    price: Numbers,
+    *,
+    least: Numbers,
+    most: Numbers,
+    source: PlannedSource,
+) -> Floats:
+    """The days between good looks to expect on average, where a source of signals makes some of them come sooner.
+
+    Without a source it is due_gap.
+    A page ages by 1 - recall of a day each day and by what a signal adds, until it is due or beyond. Where a signal is
+    worth less than the whole way, that mean speed gives the days to within a quarter; the correction of the price,
+    which goes by what is used, does the rest.
+    """
+    way, speed = _way_and_speed(a, b, weight, price, source=source)
+    return np.asarray(np.maximum(least, np.minimum(way / speed, most)))
+
+
+def aged_before_look(
+    a: Numbers, b: Numbers, weight: Numbers, price: Numbers, gap: Numbers, *, source: PlannedSource
+) -> Floats:
+    """The days without a source that a page has aged by before the signal that leads to the look. gap: its mean_gap.
+
+    Without a source it is the gap.
+    """
+    way, _ = _way_and_speed(a, b, weight, price, source=source)
+    jump = np.minimum(_jump(a, b, source), way)
+    steps = np.where(np.isfinite(way), np.nan_to_num(way) - np.nan_to_num(jump), 0.0)
+    aged = np.maximum((1 - source.recall) * gap, np.minimum(steps, gap))
+    return np.asarray(np.where(np.equal(source.recall, 0), gap, aged))
+
+
+def _way_and_speed(
+    a: Numbers, b: Numbers, weight: Numbers, price: Numbers, *, source: PlannedSource
+) -> tuple[Floats, Floats]:
+    """The days without a source after which a look is worth its price, and how many of them a day brings on average."""
+    way = gap_worth(a, b, weight, price)
+    jump = np.minimum(_jump(a, b, source), np.minimum(way, FOREVER))
+    return way, np.asarray((1 - source.recall) + source.signals_per_day * jump)
+
+
+def _jump(a: Numbers, b: Numbers, source: PlannedSource) -> Floats:
+    """The days without a source that one signal adds."""
+    return days_ahead(a, b, Heard(recall=source.recall, count=1.0, ratio=source.ratio))
+
+
+def interval(
+    belief: Belief, *, importance: float, price: float, least: timedelta, most: timedelta, recall: float = 0.0
+) -> timedelta:
+    """The time after a good look when the next one is worth `price`, within [least, most].
+
+    A page that surely changes faster than it can be followed gets `most`: nothing is abandoned.
+    recall: the chance that a source of signals tells the next change.
+    """
+    days = gap_worth_of_one(belief.a, belief.b, weight_of(importance), price) / (1 - recall)
+    return max(least, most if days * DAY.total_seconds() >= most.total_seconds() else timedelta(days=days))
+
+
+def gap_worth_of_one(a: float, b: float, weight: float, price: float) -> float:
+    """`gap_worth` of one page, equal to it within 10^-9 of itself: numpy takes ten times as long for single numbers.
+
+    Each look asks for its own page's.
+    """
+    target = min(max(price / (weight * b), NOT_ZERO), 1 / NOT_ZERO)
+    if target * max(a - 1.0, 0.0) >= 1.0:
+        return math.inf
+    log_target = math.log(target)
+    log_y = min(0.5 * (math.log(2 / a) + log_target), LOG_MOST)
+    for _ in range(MOST_STEPS):
+        before = log_y
+        log_y = min(before + _step_of_one(a, before, log_target), LOG_MOST)
+        if abs(log_y - before) <= EXACT:
+            break
+    return math.inf if log_y >= LOG_MOST else b * math.exp(log_y)
+
+
+def _step_of_one(a: float, log_y: float, log_target: float) -> float:
+    """`_step` of one page."""
+    y = math.exp(log_y)
+    reached = gain_of_one(a, y)
+    slope = a * y * y * math.exp(-(a + 1) * math.log1p(y)) / reached
+    bend = 2 - (a + 1) * y / (1 + y) - slope
+    missing = log_target - math.log(reached)
+    if abs(missing) <= ROUNDING:
+        return 0.0
+    newton = max(min(missing / max(slope, NOT_ZERO), LONGEST_STEP), -LONGEST_STEP)
+    return newton / max(1 + 0.5 * newton * bend, 0.5)
+
+
+def first_gap(gap: timedelta, *, key: bytes) -> timedelta:
+    """The first gap of a page, spread evenly over [0, gap] by its key (a hash).
+
+    Many pages that came in together would be due at once otherwise, and again after each gap for ever.
+    """
+    return gap * phase_of(key)
+
+
+def phase_of(key: bytes) -> float:
+    """The part of its first gap that a page waits, by its key: above 0, at most 1."""
+    return (int.from_bytes(key[:6], "big") + 1) / (1 << 48)

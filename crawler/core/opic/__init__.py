@@ -18,7 +18,16 @@ from crawler.core.opic.opic import (
     importance,
     seed_endowment,
     settle,
-    window_of,
 )
-from crawler.core.opic.order import STEPS, Order, Ordering, aged, head_start, url_score
-from crawler.core.opic.places import LevelQueues, PageStack, level_of, ranks_of
+from crawler.core.opic.order import (
+    STEPS,
+    LevelQueues,
+    Order,
+    Ordering,
+    PageStack,
+    aged,
+    head_start,
+    level_of,
+    ranks_of,
+    url_score,
+)

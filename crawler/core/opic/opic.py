@@ -77,11 +77,6 @@ def settle(
     return Settlement(shares=dict.fromkeys(distinct, share), to_reserve=cash - share * len(distinct))
 
 
-def window_of(circulating: int, *, passes: float = WINDOW_PASSES) -> float:
-    """The window T = k M, in coins of the domain's clock."""
-    return passes * circulating
-
-
 def history_after(history: float, cash: float, *, clock_before: float, clock_now: float, window: float) -> float:
     """The cash that a page received within the window, after a visit that takes `cash`.
 
@@ -129,20 +124,6 @@ def seed_endowment(seeds: int, *, is_first: bool) -> int:
     return max(FIRST_SEEDS // seeds, 1) * ENDOWMENT if is_first and seeds else ENDOWMENT
 
 
-def weights_of(*, discovery: float, refresh: float, focus: float) -> dict[Pool, float]:
-    """The weight of one page of each pool when the reserve pays out: the paper's dial.
-
-    discovery, refresh: weight of a page that was never fetched, and of a known page.  focus: factor for a page that the
-    user favours.  1 each is the virtual page as published, which links to all pages alike.
-    """
-    return {
-        Pool.NEW: discovery,
-        Pool.KNOWN: refresh,
-        Pool.NEW_FOCUSED: discovery * focus,
-        Pool.KNOWN_FOCUSED: refresh * focus,
-    }
-
-
 @dataclass(slots=True)
 class PageAccount:
     """The account of one page while a batch is settled: its cash is net + its pool's dividend."""
@@ -188,7 +169,8 @@ class Economy:
 
     @property
     def window(self) -> float:
-        return window_of(self.coins - self.dormant, passes=self.passes)
+        """The window T = k M of importance, in coins of the domain's clock."""
+        return self.passes * (self.coins - self.dormant)
 
     def cash_of(self, key: PageKey) -> int:
         account = self.accounts[key]
@@ -263,8 +245,9 @@ class Economy:
     def pay_dividends(self, weights: Mapping[Pool, float] | None = None) -> None:
         """Pay the reserve out over the pools; a remainder that does not divide, or that no page can take, stays.
 
-        weights: of one page of each pool (see `weights_of`), 1 each by default, as published: the virtual page links to
-        all pages alike. Where they leave no page to be paid, all are paid alike: else the reserve would be a sink.
+        weights: of one page of each pool (see Ordering.weights), 1 each by default, as published: the virtual page
+        links to all pages alike. Where they leave no page to be paid, all are paid alike: else the reserve would be a
+        sink.
         """
         shares = [self.pages[pool] * (1.0 if weights is None else weights.get(pool, 0.0)) for pool in Pool]
         if sum(shares) <= 0:

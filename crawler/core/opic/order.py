@@ -1,4 +1,11 @@
-"""The order in which new pages are fetched: by cash, by cash and the score of the URL, by levels, or depth first."""
+"""The order in which new pages are fetched: by cash, by cash and the score of the URL, by levels, or depth first.
+
+The last two are the textbook's: a queue for each level, and one stack. There a new page's place is its rank in the
+frontier, 32 bits, the greatest first. The next place follows from the last one that waits: behind it in a level's
+queue, above it on the stack. So nothing but the ranks themselves has to be stored, places that were left are used
+again. What bounds a queue is how many pages wait there, not how many there ever were; a stack grows with the links
+that pages just read have to pages that wait, until it is empty.
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -6,8 +13,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from crawler.core.http import Pattern, Url, path_and_query, pattern_of
-from crawler.core.opic.opic import ENDOWMENT, Pool, weights_of
-from crawler.core.opic.places import queue_rank, stack_rank
+from crawler.core.opic.opic import ENDOWMENT, Pool
 
 STEPS = 8  # of rank for each endowment of cash
 WAITING = 0.25  # endowments by which new pages fall behind while the clock grows by the factor e
@@ -16,6 +22,10 @@ USUAL_FOLDERS = 2  # a page so many folders down has a score of 1
 MOST_FOLDERS = 6  # deeper ones score no less: a deep site is not without importance
 USUAL_URL_SHARE = 0.3
 USUAL_FAVOUR = 4.0
+LEVELS = 512  # links away from the nearest seed; pages still deeper stand in one queue
+PLACES = 1 << 22  # of a level: four million pages in their order; any beyond share the last place, by their keys
+TOP = 2**31 - 1  # of the stack: two thousand million pages
+CLOCK_STEPS = 1 << 15  # of places, while a domain's clock grows by the factor e; below PLACES for any clock
 
 
 class Order(StrEnum):
@@ -56,8 +66,16 @@ class Ordering:
 
     @property
     def weights(self) -> dict[Pool, float]:
-        """The weights by which the reserve's payout is split over the pools."""
-        return weights_of(discovery=self.discovery, refresh=self.refresh, focus=self.favour_by)
+        """The weight of one page of each pool when the reserve pays out: the paper's dial.
+
+        1 each is the virtual page as published, which links to all pages alike.
+        """
+        return {
+            Pool.NEW: self.discovery,
+            Pool.KNOWN: self.refresh,
+            Pool.NEW_FOCUSED: self.discovery * self.favour_by,
+            Pool.KNOWN_FOCUSED: self.refresh * self.favour_by,
+        }
 
     def shares(self, *, discovery: float, refresh: float) -> tuple[float, float]:
         """Return the shares of this domain's requests that are guaranteed to new pages and to revisits.
@@ -101,7 +119,7 @@ class Ordering:
         """
         match self.order:
             case Order.OPIC:
-                return max(-MOST_RANK, min(_steps(round(coins * favour)), MOST_RANK))
+                return max(-MOST_RANK, min(round(coins * favour) * STEPS // ENDOWMENT, MOST_RANK))
             case Order.MIXED:
                 # The mean page's cash is an endowment, so that both parts are relative to the mean.
                 mixed = self.importance(coins / ENDOWMENT, url_score)
@@ -114,13 +132,14 @@ class Ordering:
     def first_rank(self, net: int, *, clock: float, depth: int, url_score: float, ahead: int = 0) -> int:
         """The rank of a new page that no page just read has led to: a seed, or one found under another order.
 
-        net, clock: of its account; the clock is the domain's when the page was found.  ahead: see `head_start`.
+        net, clock: of its account; the clock is the domain's when the page was found, which tells the order of
+        discovery nearly: pages found by one page have one clock.  ahead: see `head_start`.
         """
         match self.order:
             case Order.BREADTH:
-                return queue_rank(depth, clock=clock)
+                return ranks_of(level_of(depth))[1] - _place_of(clock)
             case Order.DEPTH:
-                return stack_rank(clock=clock)
+                return _place_of(clock)
             case Order.OPIC | Order.MIXED:
                 return self.rank(aged(net, clock=clock) + ahead, url_score=url_score)
             case _:
@@ -159,5 +178,45 @@ def url_score(url: Url) -> float:
     return score / 2 if query else score
 
 
-def _steps(coins: int) -> int:
-    return coins * STEPS // ENDOWMENT
+def level_of(depth: int) -> int:
+    """The level in whose queue a page so many links away waits."""
+    return min(depth, LEVELS - 1)
+
+
+def ranks_of(level: int) -> tuple[int, int]:
+    """The last and the first rank of a level's queue."""
+    return -((level + 1) * PLACES - 1), -level * PLACES
+
+
+def _place_of(clock: float) -> int:
+    return min(int(math.log1p(max(clock, 0.0) / ENDOWMENT) * CLOCK_STEPS), PLACES - 1)
+
+
+@dataclass(slots=True)
+class LevelQueues:
+    """Breadth first: pages wait by level, and in a level in the order in which they were found.
+
+    last: by level, the least rank that waits there; levels where nobody waits are absent.
+    """
+
+    last: dict[int, int] = field(default_factory=dict)
+
+    def join(self, depth: int) -> int:
+        """The rank of one more page so many links away."""
+        level = level_of(depth)
+        least, first = ranks_of(level)
+        rank = max(self.last[level] - 1, least) if level in self.last else first
+        self.last[level] = rank
+        return rank
+
+
+@dataclass(slots=True)
+class PageStack:
+    """Depth first: what the page just read links to comes next. top: the greatest rank that waits."""
+
+    top: int = 0
+
+    def push(self) -> int:
+        """The rank of one more page."""
+        self.top = min(self.top + 1, TOP)
+        return self.top

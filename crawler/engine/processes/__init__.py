@@ -2,7 +2,7 @@
 
 `Crew.crawl`, of a crew that is `at_work`, crawls a lease here or has a helper do it, and tells what came of it; whoever
 claims and counts leases need not know where they are crawled. `helper_process` is what a helper runs, `Helper` is one
-seen from outside, `messages` is what they say to each other. Uses what a lease is crawled with; the shift calls it.
+seen from outside, with what they say to each other. Uses what a lease is crawled with; the shift calls it.
 """
 
 from crawler.engine.processes.crew import Crew, at_work

@@ -18,8 +18,7 @@ from datetime import timedelta
 from crawler.clock import Clock
 from crawler.core.domain import Lease
 from crawler.engine.machine import usable_cores
-from crawler.engine.processes.helper import Helper
-from crawler.engine.processes.messages import Equipment
+from crawler.engine.processes.helper import Equipment, Helper
 from crawler.engine.requests.session import FindSecret
 from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.settings import Settings

@@ -16,7 +16,7 @@ from uuid import UUID
 from crawler.engine.coordinator import CrawlLimits
 from crawler.engine.lease import crawl_lease
 from crawler.engine.machine import settle_memory
-from crawler.engine.processes.messages import (
+from crawler.engine.processes.helper import (
     BatchRecorded,
     Begin,
     Done,
@@ -30,7 +30,7 @@ from crawler.engine.processes.messages import (
     received,
 )
 from crawler.engine.resources import CrawlResources, open_resources
-from crawler.engine.store_port import RetryingStore
+from crawler.engine.store_port import LeasedStore
 from crawler.store.database import Database, open_database
 
 
@@ -97,7 +97,7 @@ class _Work:
 
     async def _crawl(self, message: Begin) -> None:
         lease, settings = message.lease, self._equipment.settings
-        store = RetryingStore(self._db, lease, settings=settings, clock=self._equipment.clock)
+        store = LeasedStore(self._db, lease, settings=settings, clock=self._equipment.clock)
         try:
             result = await crawl_lease(
                 store,

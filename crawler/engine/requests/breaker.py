@@ -69,10 +69,6 @@ class CircuitBreaker:
         due_at = hold.until + FIRST_RETRY  # others shall come first when the domain is asked again
         return [replace(visit, failures=visit.target.failures, recipients=None, due_at=due_at) for visit in suspects]
 
-    def close(self) -> None:
-        """Note that the domain is there: any number of looks at a time."""
-        self.is_half_open = False
-
     def leave_alone(self, reason: str, *, asked: timedelta | None) -> Hold:
         """Hold the domain; a burst of refusals counts once, and the longest wait asked for wins."""
         refusals = 1 if self.has_done_well else self.refusals_before + 1

@@ -30,20 +30,15 @@ class LeaseBudget:
         self._spare = 0  # requests that were granted and that nobody needs
         self._for_pages = 0  # requests of pages that were handed out, until their looks end
         self._granted_bytes = 0  # not settled by a record
-        self._unrecorded_bytes = 0  # received for pages, and in no record yet
+        self.unrecorded_bytes = 0  # received for pages, and in no record yet
         self._counts_bytes = False  # somebody limits them
-        self._is_limited = True  # as far as is known
+        self.is_limited = True  # requests or bytes of the day, as far as is known: what is taken, others do not have
         self._taking = asyncio.Lock()
 
     @property
     def has_bytes(self) -> bool:
         """More bytes may be received; what is under way then may go over, by a body to each looker."""
-        return not self._counts_bytes or self._granted_bytes > self._unrecorded_bytes
-
-    @property
-    def is_limited(self) -> bool:
-        """Requests or bytes of the day are limited: what is taken, others do not have."""
-        return self._is_limited
+        return not self._counts_bytes or self._granted_bytes > self.unrecorded_bytes
 
     @property
     def is_over(self) -> bool:
@@ -55,15 +50,19 @@ class LeaseBudget:
         """No page that was handed out is being looked at or waits for it."""
         return self._for_pages == 0
 
-    @property
-    def unrecorded_bytes(self) -> int:
-        """Bytes that were received for pages, and are in no record yet."""
-        return self._unrecorded_bytes
-
     async def take(self, most: int) -> Grant:
         """Take up to so many requests from the budgets of the day, to be used or given back."""
         async with self._taking:  # or two would give the same bytes back
-            return await self._take(most)
+            spare = Refund(self.day, received_bytes=max(self._granted_bytes - self.unrecorded_bytes, 0))
+            granted = await self._store.debit(most, waiting=self._for_pages, spare=spare)
+            self.not_before, self.is_limited = granted.next_at, granted.is_limited
+            if granted.day != self.day:  # what is left of the one before is lost
+                self.day, self._spare, self._granted_bytes = granted.day, 0, 0
+                spare = NO_REFUND
+            self._counts_bytes = granted.received_bytes is not None
+            if granted.received_bytes is not None:
+                self._granted_bytes += granted.received_bytes - spare.received_bytes
+            return granted
 
     async def take_one(self) -> bool:
         """Take one request, of those that nobody needs if there are any; whether there was one."""
@@ -71,22 +70,6 @@ class LeaseBudget:
             self._spare -= 1
             return True
         return (await self.take(1)).requests == 1
-
-    async def _take(self, most: int) -> Grant:
-        spare = Refund(self.day, received_bytes=max(self._granted_bytes - self._unrecorded_bytes, 0))
-        granted = await self._store.debit(most, waiting=self._for_pages, spare=spare)
-        self.not_before, self._is_limited = granted.next_at, granted.is_limited
-        if granted.day != self.day:
-            self._begin_day(granted.day)
-            spare = NO_REFUND
-        self._counts_bytes = granted.received_bytes is not None
-        if granted.received_bytes is not None:
-            self._granted_bytes += granted.received_bytes - spare.received_bytes
-        return granted
-
-    def _begin_day(self, day: date) -> None:
-        """Another day's requests and bytes follow; what is left of the one before is lost."""
-        self.day, self._spare, self._granted_bytes = day, 0, 0
 
     def assign(self, pages: int) -> None:
         """Use requests that were taken for pages that were handed out."""
@@ -110,7 +93,7 @@ class LeaseBudget:
     def count_received(self, received_bytes: int, *, is_look: bool) -> None:
         """Count what an answer brought. is_look: a record will tell of it; of other answers nothing is given back."""
         if is_look:
-            self._unrecorded_bytes += received_bytes
+            self.unrecorded_bytes += received_bytes
         elif self._counts_bytes:
             self._granted_bytes -= received_bytes
 
@@ -120,7 +103,7 @@ class LeaseBudget:
         refund = Refund(self.day, self._spare, min(self._granted_bytes, received_bytes))
         self._spare = 0
         self._granted_bytes -= refund.received_bytes
-        self._unrecorded_bytes -= received_bytes
+        self.unrecorded_bytes -= received_bytes
         return refund
 
     def left_over(self) -> Refund:

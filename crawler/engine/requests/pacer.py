@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from crawler.clock import Clock
-from crawler.core.budget import Hours, speed_at
+from crawler.core.budget import ALWAYS, Hours, speed_at
 from crawler.core.domain import Lease
 
 # Of smoothed latency, a pause is never longer for it, as Heritrix has it (maxDelayMs; its delayFactor is 5, that of
@@ -16,34 +16,13 @@ SMOOTHING = 0.25  # of the newest answer; one slow page among fast ones does not
 LOOK_UP_S = 0.25  # who waits for a turn sees so often whether it is wanted still
 
 
-class OpenHours:
-    """The hours of a domain by the knowledge time of its crawl."""
-
-    def __init__(self, hours: Hours, *, clock: Clock) -> None:
-        self._hours, self._clock = hours, clock
-
-    @property
-    def speed(self) -> float:
-        """How fast requests may be sent now, as a factor; 0 while the hours are closed."""
-        return 1.0 if self._hours.is_always else speed_at(self._hours, self._clock.now())
-
-    @property
-    def are_closed(self) -> bool:
-        """No request of any kind may be sent now."""
-        return not self.speed
-
-    @property
-    def slowest(self) -> float:
-        """The speed of the slowest of the hours."""
-        return min(window.speed for window in self._hours.windows)
-
-
 class Pacer:
     """Spaces the requests to one server: a delay after the last send and after the end of the last answer.
 
     delay: real time between two requests; none: they are not spaced.  wait: until the first.  hours: by whose speed the
-    delay is shorter or longer.  latency_factor: a delay is at least so many times the smoothed latency of the answers,
-    up to LONGEST_FOR_LATENCY; 0: it is not. Without a delay nothing is spaced, however slow the server is.
+    delay is shorter or longer, by the knowledge time of `clock`.  latency_factor: a delay is at least so many times the
+    smoothed latency of the answers, up to LONGEST_FOR_LATENCY; 0: it is not. Without a delay nothing is spaced, however
+    slow the server is.
     """
 
     def __init__(
@@ -51,10 +30,11 @@ class Pacer:
         *,
         delay: timedelta,
         wait: timedelta = timedelta(0),
-        hours: OpenHours | None = None,
+        hours: Hours = ALWAYS,
+        clock: Clock | None = None,
         latency_factor: float = 0.0,
     ) -> None:
-        self._usual, self._hours = delay, hours
+        self._usual, self._hours, self._clock = delay, hours, clock or Clock.at(None)
         self._latency_factor = latency_factor
         self._latency: timedelta | None = None  # smoothed
         self._least = timedelta(0)
@@ -63,20 +43,26 @@ class Pacer:
         self._turn = asyncio.Lock()
 
     @property
-    def delay(self) -> timedelta:
-        """Real time between two requests now."""
-        speed = (self._hours and self._hours.speed) or 1.0  # while the hours are closed nothing is sent at all
-        delay = max(self._usual / speed, self._least)
-        return max(delay, self._for_latency) if delay else delay
+    def _speed(self) -> float:
+        """How fast requests may be sent now, as a factor; 0 while the hours are closed."""
+        return 1.0 if self._hours.is_always else speed_at(self._hours, self._clock.now())
+
+    def is_closed(self) -> bool:
+        """Return whether the hours are closed, so that no request of any kind may be sent now."""
+        return not self._speed
 
     @property
-    def _for_latency(self) -> timedelta:
-        return min(self._latency_factor * (self._latency or timedelta(0)), LONGEST_FOR_LATENCY)
+    def delay(self) -> timedelta:
+        """Real time between two requests now."""
+        speed = self._speed or 1.0  # while the hours are closed nothing is sent at all
+        delay = max(self._usual / speed, self._least)
+        for_latency = min(self._latency_factor * (self._latency or timedelta(0)), LONGEST_FOR_LATENCY)
+        return max(delay, for_latency) if delay else delay
 
     @property
     def longest_delay(self) -> timedelta:
         """Real time between two requests in the slowest of the hours, however fast the server answers."""
-        return max(self._usual / (self._hours.slowest if self._hours else 1.0), self._least)
+        return max(self._usual / min(window.speed for window in self._hours.windows), self._least)
 
     @property
     def wait(self) -> timedelta:

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from datetime import date, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
@@ -16,7 +16,6 @@ from crawler.core.http import (
     NO_ACCESS,
     NO_VALIDATORS,
     USUAL_BOUNDS,
-    Access,
     Answer,
     Bounds,
     Fetched,
@@ -29,33 +28,15 @@ from crawler.core.http import (
     Validators,
 )
 from crawler.engine.requests.lease_budget import LeaseBudget
-from crawler.engine.requests.pacer import OpenHours, Pacer
+from crawler.engine.requests.pacer import Pacer
 from crawler.engine.requests.session import DomainSession
 from crawler.engine.stats import CrawlStats
 from crawler.settings import Settings
 
+if TYPE_CHECKING:  # as in resources.py
+    from crawler.fetch import Http
+
 RELAY_DEADLINE = timedelta(seconds=8)  # of what a page asks for: one that never ends would hold up its render
-
-
-class Web(Protocol):
-    """One request to the web."""
-
-    async def fetch(
-        self,
-        url: Url,
-        *,
-        validators: Validators = NO_VALIDATORS,
-        deadline: timedelta,
-        method: Method = "GET",
-        language: str = "",
-        bounds: Bounds = USUAL_BOUNDS,
-        access: Access = NO_ACCESS,
-    ) -> Answer: ...
-
-    async def relay(
-        self, request: Relay, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS, access: Access = NO_ACCESS
-    ) -> Relayed | Unreached: ...
-
 
 Form = tuple[tuple[str, str], ...]  # names and values of fields
 # Waits until a request that may take so long may be sent, or raises.
@@ -64,11 +45,6 @@ Fence = Callable[[timedelta], Awaitable[None]]
 
 async def no_fence(_longest: timedelta) -> None:
     """Let every request through, as where there is no lease to outlast it."""
-
-
-def received_of(answer: Answer) -> int:
-    """Bytes that came over the wire beside the answer's head."""
-    return answer.received_bytes
 
 
 def latency_of(answer: Answer) -> timedelta | None:
@@ -81,29 +57,23 @@ def latency_of(answer: Answer) -> timedelta | None:
 class PacedWeb:
     """One server, asked no sooner than its pacer allows.
 
-    deadline: of a request.  language: as in Http.fetch.  hours: of the domain; who sends asks before whether they are
-    closed.  session: what its own URLs are shown; None: nothing.
+    deadline: of a request.  language: as in Http.fetch.  session: what its own URLs are shown; None: nothing.
+    Who sends asks before whether the domain's hours are closed.
     """
 
     def __init__(
         self,
-        web: Web,
+        web: "Http",
         pacer: Pacer,
         *,
         deadline: timedelta,
         language: str = "",
         fence: Fence = no_fence,
-        hours: OpenHours | None = None,
         session: DomainSession | None = None,
     ) -> None:
         self.pacer = pacer
         self._web, self._deadline, self._language, self._fence = web, deadline, language, fence
-        self._hours, self._session = hours, session
-
-    @property
-    def is_closed(self) -> bool:
-        """The domain's hours are closed: nothing may be sent."""
-        return self._hours is not None and self._hours.are_closed
+        self._session = session
 
     async def turn(self, *, is_over: Callable[[], bool] = lambda: False) -> None:
         """Wait until one request may be sent, or nobody wants to."""
@@ -145,8 +115,8 @@ class PacedWeb:
         if not is_own:
             await self._room()
             return await self._web.relay(request, deadline=RELAY_DEADLINE, bounds=Bounds(public_only=True))
-        await self.turn(is_over=lambda: self.is_closed)
-        if self.is_closed:
+        await self.turn(is_over=self.pacer.is_closed)
+        if self.pacer.is_closed():
             return Unreached(Reason.LEASE, timedelta(0), "the domain's hours are closed")
         access = NO_ACCESS if self._session is None else self._session.access(request.url)
         latency: timedelta | None = None
@@ -165,15 +135,14 @@ class PacedWeb:
 def leased_server(session: DomainSession, lease: Lease, *, settings: Settings, clock: Clock, fence: Fence) -> PacedWeb:
     """The server of a leased domain, at the domain's delay, in its hours. A longer request could outlast the lease."""
     wished, deadline = lease.domain.settings, min(settings.deadline, lease.term / 2)
-    hours = OpenHours(lease.domain.hours, clock=clock)
     pacer = Pacer(
         delay=settings.delay_of(wished, is_own=lease.domain.is_own),
         wait=lease.wait,
-        hours=hours,
+        hours=lease.domain.hours,
+        clock=clock,
         latency_factor=wished.latency_factor,
     )
-    language = wished.language
-    return PacedWeb(session.web, pacer, deadline=deadline, language=language, fence=fence, hours=hours, session=session)
+    return PacedWeb(session.web, pacer, deadline=deadline, language=wished.language, fence=fence, session=session)
 
 
 class Requester:
@@ -212,11 +181,7 @@ class Requester:
         return self._is_over() or self.pacer.wait > self._longest_wait
 
     def _is_over(self) -> bool:
-        return self._is_ending() or self._is_closed()
-
-    def _is_closed(self) -> bool:
-        """The domain's hours are closed, which a wait may have brought about."""
-        return self._server.is_closed
+        return self._is_ending() or self.pacer.is_closed()
 
     async def look(
         self,
@@ -251,17 +216,10 @@ class Requester:
 
     async def look_reserved(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
         """The request that was reserved; None where its day is over, or the domain wants to be left alone for long."""
-        day = self._budget.day
         if self.pacer.wait > self._longest_wait or self._budget.is_over:
-            self._budget.give_back(1, day=day)
+            self._budget.give_back(1, day=self._budget.day)
             return None
-        await self._server.turn(is_over=self._is_closed)
-        if self._is_closed():
-            self._budget.give_back(1, day=day)
-            return None
-        answer = await self._send(url, validators, "GET", is_look=True)
-        self._stats.count_request()
-        return answer
+        return await self._send_in_turn(url, validators, is_look=True)
 
     async def look_on(
         self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS
@@ -281,7 +239,7 @@ class Requester:
             return None
         answer = await self._server.relay(request, is_own=is_own)
         self._budget.count_received(answer.received_bytes, is_look=True)
-        self._stats.count_request()
+        self._stats.requests += 1
         return answer
 
     async def post(self, url: Url, form: Form) -> Answer | None:
@@ -291,32 +249,39 @@ class Requester:
     async def _ask(
         self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool, form: Form = ()
     ) -> Answer | None:
-        if self._is_closed() or (await self._budget.take(1)).requests != 1:
+        if self.pacer.is_closed() or (await self._budget.take(1)).requests != 1:
             return None
-        day = self._budget.day
-        try:
-            await self._server.turn(is_over=self._is_closed)
-        except asyncio.CancelledError:
-            self._budget.give_back(1, day=day)
-            raise
-        if self._is_closed():
-            self._budget.give_back(1, day=day)
-            return None
-        method: Method = "POST" if form else "GET"
-        answer = await self._send(url, validators, method, bounds=bounds, is_look=is_look, form=form)
-        self._stats.count_request()
-        return answer
+        return await self._send_in_turn(
+            url, validators, "POST" if form else "GET", bounds=bounds, is_look=is_look, form=form
+        )
 
-    async def _send(
+    async def _send_in_turn(
         self,
         url: Url,
         validators: Validators,
-        method: Method,
+        method: Method = "GET",
         *,
         bounds: Bounds = USUAL_BOUNDS,
         is_look: bool,
         form: Form = (),
+    ) -> Answer | None:
+        """One request that was taken; None, and given back, where the domain's hours close before its turn."""
+        day = self._budget.day
+        try:
+            await self._server.turn(is_over=self.pacer.is_closed)
+        except asyncio.CancelledError:
+            self._budget.give_back(1, day=day)
+            raise
+        if self.pacer.is_closed():
+            self._budget.give_back(1, day=day)
+            return None
+        answer = await self._send(url, validators, method, bounds=bounds, is_look=is_look, form=form)
+        self._stats.requests += 1
+        return answer
+
+    async def _send(
+        self, url: Url, validators: Validators, method: Method, *, bounds: Bounds, is_look: bool, form: Form = ()
     ) -> Answer:
         answer = await self._server.send(url, validators=validators, method=method, bounds=bounds, form=form)
-        self._budget.count_received(received_of(answer), is_look=is_look)
+        self._budget.count_received(answer.received_bytes, is_look=is_look)
         return answer

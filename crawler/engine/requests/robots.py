@@ -56,7 +56,6 @@ class FoundRules:
     rules: RobotsRules
     copy: RobotsCopy | None = None
     rules_changed: bool = False
-    requests: int = 0
     outage: str | None = None
     asked: timedelta | None = None
     is_spent: bool = False
@@ -68,10 +67,10 @@ async def robots_of(lease: Lease, ask: AskWithin, *, clock: Clock) -> FoundRules
     if kept is not None and kept.due_at > clock.now() and kept.body is not None:
         return FoundRules(rules=parse_robots(kept.body))
     own = frozenset({lease.domain.authority, *lease.domain.aliases})
-    answer, requests = await ask_for_robots(ask, lease.domain.root, own=own)
+    answer, _ = await ask_for_robots(ask, lease.domain.root, own=own)
     if answer is None:
-        return FoundRules(rules=REFUSE_ALL, requests=requests, is_spent=True)
-    return _judge(answer, lease, requests=requests, now=clock.now())
+        return FoundRules(rules=REFUSE_ALL, is_spent=True)
+    return _judge(answer, lease, now=clock.now())
 
 
 async def ask_for_robots(ask: AskWithin, root: Url, *, own: Collection[Authority]) -> tuple[Answer | None, int]:
@@ -102,31 +101,30 @@ def _onward(answer: Answer, url: Url) -> Url | None:
     return None
 
 
-def _judge(answer: Answer, lease: Lease, *, requests: int, now: datetime) -> FoundRules:
+def _judge(answer: Answer, lease: Lease, *, now: datetime) -> FoundRules:
     match answer:
         case Fetched(status=status) if status in OVERLOADED:
             asked = retry_after(answer.retry_after, now=now, server_date=answer.date)
-            return FoundRules(rules=ALLOW_ALL, requests=requests, outage=f"http_{status}", asked=asked)
+            return FoundRules(rules=ALLOW_ALL, outage=f"http_{status}", asked=asked)
         case Fetched(status=status) if 200 <= status < 300:
-            return _good(answer.body, lease, outcome="ok", requests=requests, now=now)
+            return _good(answer.body, lease, outcome="ok", now=now)
         case Fetched(status=status) if 300 <= status < 500:  # redirects without end are "unavailable", as 404 is
-            return _good(b"", lease, outcome=f"http_{status}", requests=requests, now=now)
+            return _good(b"", lease, outcome=f"http_{status}", now=now)
         case Fetched(status=status):
-            return _unreachable(f"http_{status}", lease, requests=requests, now=now)
+            return _unreachable(f"http_{status}", lease, now=now)
         case NotModified():
-            return _unreachable("unasked_304", lease, requests=requests, now=now)
+            return _unreachable("unasked_304", lease, now=now)
         case Unreached(reason=reason) if reason in NETWORK_FAILURES:
-            return FoundRules(rules=ALLOW_ALL, requests=requests, outage=reason.value)
+            return FoundRules(rules=ALLOW_ALL, outage=reason.value)
         case Unreached(reason=reason):
-            return _unreachable(reason.value, lease, requests=requests, now=now)
+            return _unreachable(reason.value, lease, now=now)
 
 
-def _good(body: bytes, lease: Lease, *, outcome: str, requests: int, now: datetime) -> FoundRules:
-    kept = lease.robots
-    before = kept.body if kept is not None else None
+def _good(body: bytes, lease: Lease, *, outcome: str, now: datetime) -> FoundRules:
+    before = lease.robots.body if lease.robots else None
     copy = good_copy(body, outcome=outcome, at=now)
     changed = before is not None and digest(before) != digest(body)
-    return FoundRules(rules=parse_robots(body), copy=copy, rules_changed=changed, requests=requests)
+    return FoundRules(rules=parse_robots(body), copy=copy, rules_changed=changed)
 
 
 def good_copy(body: bytes, *, outcome: str = "ok", at: datetime) -> RobotsCopy:
@@ -134,20 +132,11 @@ def good_copy(body: bytes, *, outcome: str = "ok", at: datetime) -> RobotsCopy:
     return RobotsCopy(body=body, outcome=outcome, fetched_at=at, good_at=at, due_at=at + GOOD_FOR)
 
 
-def _unreachable(outcome: str, lease: Lease, *, requests: int, now: datetime) -> FoundRules:
+def _unreachable(outcome: str, lease: Lease, *, now: datetime) -> FoundRules:
     """Rules while robots.txt cannot be had: the last good copy; without one nothing may be asked for, for a time."""
-    kept = lease.robots
-    body = kept.body if kept is not None else None
-    copy = RobotsCopy(
-        body=body,
-        outcome=outcome,
-        fetched_at=now,
-        good_at=kept.good_at if kept is not None else None,
-        due_at=now + RETRY_AFTER,
-    )
-    since = copy.good_at or lease.domain.registered_at
+    body, good_at = (lease.robots.body, lease.robots.good_at) if lease.robots else (None, None)
+    copy = RobotsCopy(body=body, outcome=outcome, fetched_at=now, good_at=good_at, due_at=now + RETRY_AFTER)
     if body is not None:
-        return FoundRules(rules=parse_robots(body), copy=copy, requests=requests)
-    if now - since > GIVE_UP_AFTER:
-        return FoundRules(rules=ALLOW_ALL, copy=copy, requests=requests)
-    return FoundRules(rules=ALLOW_ALL, copy=copy, requests=requests, outage=f"robots_{outcome}")
+        return FoundRules(rules=parse_robots(body), copy=copy)
+    is_given_up = now - (good_at or lease.domain.registered_at) > GIVE_UP_AFTER
+    return FoundRules(rules=ALLOW_ALL, copy=copy, outage=None if is_given_up else f"robots_{outcome}")

@@ -57,29 +57,21 @@ async def find_secrets(references: Collection[Reference], find: FindSecret) -> d
 class DomainSession:
     """What one domain is shown by this process, and by which client it is asked.
 
-    web: the client that all its requests go by.  cookies: None where none are kept.
+    web: the client that all its requests go by.  cookies: None where none are kept.  login: by a form, where the
+    domain's user asks for one.
     """
 
     def __init__(self, domain: Domain, web: "Http", *, secrets: dict[Reference, str], cookies: Cookies | None) -> None:
         self.web = web
         self._own = frozenset({domain.authority, *domain.aliases})
         self._is_secure = domain.scheme == "https"
-        self._secrets = secrets
-        self._login = domain.settings.credentials.login
+        self.secrets = secrets
+        self.login = domain.settings.credentials.login
         self._access = NO_ACCESS
         if secrets or cookies is not None:
             self._access = Access(headers=headers_of(domain.settings.credentials, secrets), cookies=cookies)
         self.logins = 0  # how often a login has succeeded
-        self.is_logged_in = self._login is None
-
-    def has(self, secrets: dict[Reference, str]) -> bool:
-        """Whether these are the secrets that the session was begun with."""
-        return secrets == self._secrets
-
-    @property
-    def login(self) -> LoginReference | None:
-        """The login by a form that the domain's user asks for."""
-        return self._login
+        self.is_logged_in = self.login is None
 
     def is_own(self, url: Url) -> bool:
         """Whether a URL is the domain's own, so that it may be shown what its user gave for it.
@@ -96,4 +88,4 @@ class DomainSession:
 
     def values(self, login: LoginReference) -> dict[str, str]:
         """The fields of the login with their values."""
-        return {name: self._secrets[reference] for name, reference in login.fields}
+        return {name: self.secrets[reference] for name, reference in login.fields}

@@ -20,8 +20,7 @@ from crawler.core.budget import (
     solve_plans,
     work_in,
 )
-from crawler.core.budget.constraints import LONGEST_DAYS
-from crawler.core.budget.target import overhead
+from crawler.core.budget.constraints import LONGEST_DAYS, overhead
 from crawler.core.freshness import NO_KIND, PRIOR, policy_of
 
 

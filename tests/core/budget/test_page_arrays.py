@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crawler.core.budget import NOBODY, page_arrays, sampled
+from crawler.core.budget import NOBODY, page_arrays
 from crawler.core.budget.page_arrays import first_looks, gaps, looks_per_day, subset
 from crawler.core.freshness import first_values
 
@@ -15,18 +15,6 @@ def test_what_is_the_same_for_all_is_given_once() -> None:
     assert pages.b.tolist() == [10.0, 10.0]
     assert subset(pages, pages.domain == 1).a.tolist() == [2.0]
     assert NOBODY.count == 0
-
-
-def test_a_sample_stands_for_all_pages_and_for_each_domain() -> None:
-    domain = np.repeat([0, 1, 2], [90_000, 150, 3])
-    pages = page_arrays(np.full(len(domain), 0.5), 10.0, 1.0, domain=domain)
-
-    sample = sampled(pages, most=2000, per_domain=100)
-
-    assert len(sample.a) < 2600
-    assert np.bincount(sample.domain, weights=sample.stands_for) == pytest.approx([90_000, 150, 3])
-    assert (sample.domain == 2).sum() == 3
-    assert sampled(pages, most=10**6) is pages
 
 
 def test_pages_ask_for_a_look_once_in_each_gap() -> None:

@@ -17,11 +17,10 @@ from crawler.core.budget import (
     longest_gap,
     page_arrays,
     price_correction,
-    sampled,
     shadow_price,
     shadow_prices,
 )
-from crawler.core.budget.page_arrays import gaps, looks_per_day
+from crawler.core.budget.page_arrays import gaps, looks_per_day, subset
 from crawler.core.budget.shadow_price import spent
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -162,9 +161,11 @@ def test_without_caps_all_domains_have_the_one_price() -> None:
 
 def test_a_sample_gives_the_price_of_all() -> None:
     pages = known_pages(60_000)
+    drawn = np.random.default_rng(0).choice(60_000, 15_000, replace=False)
+    sample = replace(subset(pages, drawn), stands_for=np.full(15_000, 4.0))
     exact = shadow_price(Work(pages), Budget(1800)).per_request
 
-    from_sample = shadow_price(Work(sampled(pages, most=15_000)), Budget(1800)).per_request
+    from_sample = shadow_price(Work(sample), Budget(1800)).per_request
 
     assert from_sample == pytest.approx(exact, rel=0.1)
 

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crawler.core.freshness import (
+    DAY,
     PRIOR,
     Belief,
     Floats,
     Numbers,
+    chance_fresh,
     change_expected,
     changed,
     changed_at,
@@ -19,7 +21,6 @@ from crawler.core.freshness import (
     credible_rates,
     fade,
     faded,
-    fresh_now,
     is_believable,
     learn_changed,
     learn_same,
@@ -81,7 +82,7 @@ def test_updates_stay_numbers_and_move_the_right_way(belief: Belief, gap: timede
 
 @given(belief=beliefs, gap=gaps)
 def test_freshness_and_expected_change_are_two_sides_of_one_chance(belief: Belief, gap: timedelta) -> None:
-    fresh = fresh_now(belief, unseen=gap)
+    fresh = float(chance_fresh(belief.a, belief.b, gap / DAY))
 
     assert 0 <= fresh <= 1
     assert fresh + change_expected(belief, gap=gap) == pytest.approx(1)

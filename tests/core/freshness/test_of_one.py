@@ -13,6 +13,7 @@ from crawler.core.freshness import (
     Belief,
     SourceWorth,
     chance_changed_of_one,
+    chance_fresh,
     fade,
     heard_about,
     heard_days,
@@ -20,7 +21,7 @@ from crawler.core.freshness import (
     heard_from,
     same,
 )
-from crawler.core.freshness.belief import chance_changed, faded, learn_same
+from crawler.core.freshness.belief import faded, learn_same
 
 figures = st.floats(0.01, 1e4)
 beliefs = st.builds(Belief, figures, figures)
@@ -39,7 +40,7 @@ def test_what_a_belief_says_and_learns_alone(belief: Belief, prior: Belief, gap:
     waited = timedelta(days=gap)
     days = waited / DAY
 
-    assert chance_changed_of_one(belief, days) == about(float(chance_changed(belief.a, belief.b, days)))
+    assert chance_changed_of_one(belief, days) == about(1 - float(chance_fresh(belief.a, belief.b, days)))
     pairs = [
         (same(belief, gap=waited), learn_same(belief.a, belief.b, days)),
         (fade(belief, prior=prior, gap=waited), faded(belief.a, belief.b, prior.a, prior.b, days)),

@@ -27,9 +27,8 @@ from crawler.core.freshness import (
     record_after,
 )
 from crawler.core.freshness.gamma import digamma
-from crawler.core.freshness.revisit_time import PlannedSource
 from crawler.core.freshness.signals import MOST_RECALL
-from crawler.core.freshness.value import first_values, most_worth, values, values_heard
+from crawler.core.freshness.value import PlannedSource, first_values, most_worth, values, values_heard
 
 PAGE = Belief(a=2.0, b=40.0)
 GOOD = SourceWorth(recall=0.8, noise=0.01)

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawler.core.freshness import (
+    DAY,
     Belief,
     due_gap,
     first_gap,
@@ -14,11 +15,9 @@ from crawler.core.freshness import (
     fresh_days,
     gap_worth,
     interval,
-    value,
     weight_of,
 )
-from crawler.core.freshness.revisit_time import gap_worth_of_one
-from crawler.core.freshness.value import gain, gain_of_one, values
+from crawler.core.freshness.value import gain, gain_of_one, gap_worth_of_one, values
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -41,7 +40,7 @@ def mean_value(belief: Belief, days: float) -> float:
 def test_value_is_the_mean_over_the_belief(a: float, days: float) -> None:
     belief = Belief(a, 10.0)
 
-    assert value(belief, importance=2.0, unseen=timedelta(days=days)) == pytest.approx(
+    assert float(values(belief.a, belief.b, weight_of(2.0), timedelta(days=days) / DAY)) == pytest.approx(
         2 * mean_value(belief, days), rel=1e-4
     )
 
@@ -54,13 +53,13 @@ def test_a_page_is_due_within_bounds_and_exactly_when_it_is_worth_its_price(
 
     assert LEAST <= wait <= MOST
     if LEAST < wait < MOST:
-        assert value(belief, importance=importance, unseen=wait) == pytest.approx(price, rel=1e-3)
+        assert float(values(belief.a, belief.b, weight_of(importance), wait / DAY)) == pytest.approx(price, rel=1e-3)
 
 
 @given(belief=beliefs, days=st.floats(0, 1e4))
 def test_value_grows_with_time(belief: Belief, days: float) -> None:
-    now = value(belief, importance=1.0, unseen=timedelta(days=days))
-    later = value(belief, importance=1.0, unseen=timedelta(days=days * 1.5 + 1))
+    now = float(values(belief.a, belief.b, weight_of(1.0), timedelta(days=days) / DAY))
+    later = float(values(belief.a, belief.b, weight_of(1.0), timedelta(days=days * 1.5 + 1) / DAY))
 
     assert 0 <= now <= later * (1 + 1e-9)
     assert math.isfinite(later)

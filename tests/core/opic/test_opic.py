@@ -9,12 +9,13 @@ from crawler.core.opic import (
     RESERVE_SHARE,
     WINDOW_PASSES,
     Economy,
+    Ordering,
     Pool,
     history_after,
     importance,
     settle,
 )
-from crawler.core.opic.opic import default_history, weights_of
+from crawler.core.opic.opic import default_history
 
 keys = st.binary(min_size=16, max_size=16).map(PageKey)
 
@@ -157,7 +158,7 @@ def test_the_dial_pays_the_pools_by_their_weights() -> None:
         books.change_pool(key(n), pool)
     books.reserve, books.dormant = 2400, books.dormant - 2400
 
-    books.pay_dividends(weights_of(discovery=2.0, refresh=1.0, focus=3.0))
+    books.pay_dividends(Ordering(discovery=2.0, refresh=1.0, favour_by=3.0).weights)
 
     paid = [books.cash_of(key(n)) - ENDOWMENT for n in range(4)]
     assert paid == [400, 200, 1200, 600]
@@ -167,7 +168,9 @@ def test_a_dial_that_leaves_nobody_to_be_paid_pays_all_alike() -> None:
     books = economy(pages=4)
     books.reserve, books.dormant = 2400, books.dormant - 2400
 
-    books.pay_dividends(weights_of(discovery=0.0, refresh=1.0, focus=4.0))  # nothing for new pages, and all are new
+    books.pay_dividends(
+        Ordering(discovery=0.0, refresh=1.0, favour_by=4.0).weights
+    )  # nothing for new pages, and all are new
 
     assert [books.cash_of(key(n)) - ENDOWMENT for n in range(4)] == [600] * 4
     assert books.reserve == 0

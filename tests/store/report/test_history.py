@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, fresh_now
+from crawler.core.freshness import DAY, chance_fresh
 from crawler.store import domains, report
 from crawler.store.database import Database
 from tests.store.conftest import START
@@ -55,7 +55,7 @@ async def test_the_past_is_reckoned_from_the_looks_until_then(db: Database, doma
         assert each.pages == len(known)
         facts = [await report.explain(db, domain, page.url, at=LATER, defaults=USUAL) for page in known]
         beliefs = [fact.page.belief for fact in facts if fact.page is not None]
-        expected = [fresh_now(belief, unseen=each.at - since) for belief in beliefs]
+        expected = [float(chance_fresh(belief.a, belief.b, (each.at - since) / DAY)) for belief in beliefs]
         assert each.freshness_plain == pytest.approx(sum(expected) / len(expected), abs=0.01)
     assert found[1].freshness_plain < found[0].freshness_plain < found[2].freshness_plain
 

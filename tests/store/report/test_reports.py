@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Belief, fresh_now
+from crawler.core.freshness import DAY, chance_fresh
 from crawler.core.http import Answer, Url
-from crawler.core.opic import COINS, ENDOWMENT, importance, window_of
+from crawler.core.opic import COINS, ENDOWMENT, importance
 from crawler.core.visit.visit import State
 from crawler.store import claim, domains, hand_out, record, report
 from crawler.store.database import Database
@@ -50,7 +50,7 @@ async def test_importance_in_sql_is_the_importance_of_the_core(
     db: Database, *, history: float, cash: int, circulating: int, clocks: tuple[int, int], pages: int, passes: float
 ) -> None:
     last, now = sorted(clocks)
-    window = window_of(circulating, passes=passes)
+    window = passes * circulating
 
     expected = importance(history, cash, clock_last=last, clock_now=now, pages=pages, window=window)
     found = await numbers(
@@ -69,7 +69,7 @@ async def test_freshness_in_sql_is_the_freshness_of_the_core(db: Database, a: fl
 
     found = await numbers(db, "SELECT page_freshness(%(a)s, %(b)s, %(unseen)s)", {"a": a, "b": b, "unseen": unseen})
 
-    assert found == pytest.approx(fresh_now(Belief(a, b), unseen=unseen), rel=1e-6, abs=1e-200)
+    assert found == pytest.approx(float(chance_fresh(a, b, unseen / DAY)), rel=1e-6, abs=1e-200)
 
 
 async def test_pages_come_by_importance_whose_mean_is_one(db: Database, domain: Domain) -> None:
