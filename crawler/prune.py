@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import accumulate
 
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.store import domains, report, retention
 from crawler.store.database import Database
 from crawler.store.retention import SizeEstimate, SlowestReader, Thinned, VersionName

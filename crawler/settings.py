@@ -11,9 +11,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from crawler import __version__
-from crawler.core.budget import SharedBudget
+from crawler.core.budget.ledger import SharedBudget
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import Defaults
+from crawler.core.freshness.terms import Defaults
 from crawler.errors import BadInput
 from crawler.secret_files import variable, with_password
 from crawler.times import span

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from random import Random
 
 from benchmarks.change.site import Page, Site
-from crawler.core.http import Fetched, Url
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 
 BETWEEN_PAGES = timedelta(seconds=11)
 AGAIN_S = (4.0, 20.0)  # how long after a look another one can be had

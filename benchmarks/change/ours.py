@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from benchmarks.change.looks import Look
 from crawler.core.change.change import Change
-from crawler.core.freshness import PRIOR
-from crawler.core.http import ALLOW_ALL, Fetched, Scope, Url, authority_of, key_of
-from crawler.core.page import Parsed, parse
+from crawler.core.freshness.belief import PRIOR
+from crawler.core.http.response import Fetched
+from crawler.core.http.robots import ALLOW_ALL
+from crawler.core.http.urls import Scope, Url, authority_of, key_of
+from crawler.core.page.snapshot import Parsed, parse
 from crawler.core.visit.decide import compare, decide, needs_baseline, needs_parsing, reconsider, wants_second_fetch
 from crawler.core.visit.soft_errors import is_same_page
 from crawler.core.visit.visit import Baseline, Known, State, Target, Visit

@@ -18,8 +18,9 @@ from urllib.parse import quote
 from benchmarks.change.detectors import DETECTORS, Detector, Measuring
 from benchmarks.change.looks import Look
 from benchmarks.change.score import EMPTY, Judged, Result
-from crawler.core.http import Fetched, Url
-from crawler.core.page import digest
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
+from crawler.core.page.fingerprint import digest
 from tests.engine.corpus import CorpusError, fetch
 
 LABELS = Path(__file__).with_name("pairs.tsv")

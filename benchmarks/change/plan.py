@@ -14,7 +14,7 @@ from benchmarks.change.serialise import REWRITES
 from benchmarks.change.site import Page, Reform, Section, Site
 from benchmarks.change.source import PACKAGES, Source, sources
 from benchmarks.change.widgets import WIDGETS, Place, class_names
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 
 START = datetime(2026, 3, 2, 10, tzinfo=UTC)
 SITES = 44  # so many that each kind of noise stands alone in two sections, and each dialect meets each package

@@ -11,7 +11,8 @@ from benchmarks.change.dialect import Dialect, Layout
 from benchmarks.change.frame import Frame, page
 from benchmarks.change.serialise import REWRITES, encoded
 from benchmarks.change.widgets import Place, Scene, rendered, variant
-from crawler.core.http import Fetched, Url
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 
 ELAPSED = timedelta(milliseconds=80)
 WIDGET_AFTER = 1  # paragraphs; the box of facts has a place of its own

@@ -23,10 +23,11 @@ from benchmarks.harness.database import new_database
 from benchmarks.harness.table import table
 from crawler.clock import Clock
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import ChangeValue
-from crawler.core.http import Authority, path_and_query
-from crawler.engine import open_resources, run_shift
-from crawler.planner import plan_domains
+from crawler.core.freshness.amount import ChangeValue
+from crawler.core.http.urls import Authority, path_and_query
+from crawler.engine.resources import open_resources
+from crawler.engine.shift import run_shift
+from crawler.planner.plan import plan_domains
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database

@@ -30,7 +30,7 @@ import psycopg
 from benchmarks.feed import consumer, writer
 from benchmarks.harness.database import HOME, migrated
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.runtime.postgres.binaries import installed
 from crawler.runtime.postgres.cluster import borrowed_postgres
 from crawler.store import domains, report

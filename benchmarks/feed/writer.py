@@ -7,7 +7,8 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from crawler.core.domain import Lease
-from crawler.core.http import ALLOW_ALL, Fetched
+from crawler.core.http.response import Fetched
+from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Target
 from crawler.errors import LeaseLost

@@ -22,9 +22,10 @@ from benchmarks.harness.timings import percentile_ms
 from benchmarks.pages.documents import PACKAGES, Document, answered, document, documents, of_size
 from crawler.core.change.change import Change
 from crawler.core.change.observation import Observation, update_mask
-from crawler.core.http import key_of
+from crawler.core.http.urls import key_of
 from crawler.core.noise.words import numberless, words_of
-from crawler.core.page import Parsed, block_list, parse
+from crawler.core.page.outline import block_list
+from crawler.core.page.snapshot import Parsed, parse
 from crawler.core.visit.decide import decide, needs_baseline, needs_parsing
 from crawler.core.visit.visit import Baseline, Known, State, Target, Visit
 from tests.engine.corpus import CorpusError

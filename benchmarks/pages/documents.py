@@ -6,7 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-from crawler.core.http import Fetched, Url
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 from tests.engine.corpus import fetch
 
 # DocBook, Sphinx, written by hand, javadoc, and plain text that was made into HTML.

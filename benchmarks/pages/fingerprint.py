@@ -15,7 +15,7 @@ from simhash import Simhash
 from benchmarks.harness.table import table
 from benchmarks.harness.timings import percentile_ms
 from benchmarks.pages.documents import of_size
-from crawler.core.page import extract
+from crawler.core.page.content import extract
 from crawler.core.page.fingerprint import fingerprint_of
 from tests.engine.corpus import CorpusError
 

@@ -25,7 +25,9 @@ from playwright.async_api import async_playwright
 from benchmarks.harness.command import cpu_of_tree, measured, resident_bytes
 from benchmarks.harness.database import HOME, new_database
 from benchmarks.harness.table import table
-from crawler.core.http import ALLOW_ALL, Authority, Fetched, Relay, Relayed, Unreached, Url
+from crawler.core.http.response import Fetched, Relay, Relayed, Unreached
+from crawler.core.http.robots import ALLOW_ALL
+from crawler.core.http.urls import Authority, Url
 from crawler.core.rendering.outcome import Rendered
 from crawler.engine.rendering.page_requests import PageRequests, ScriptMemo
 from crawler.fetch import Http

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
-from crawler.core.opic import ENDOWMENT, STEPS
+from crawler.core.http.urls import Authority
+from crawler.core.opic.opic import ENDOWMENT
+from crawler.core.opic.order import STEPS
 from crawler.store import claim, domains, record
 from crawler.store.database import Database
 

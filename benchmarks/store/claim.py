@@ -19,8 +19,8 @@ from benchmarks.harness.table import table
 from benchmarks.harness.timings import backend_of, cpu_of, percentile_ms
 from benchmarks.store.aged import aged
 from crawler.core.domain import Lease
-from crawler.core.http import PageKey
-from crawler.engine import settle_memory
+from crawler.core.http.urls import PageKey
+from crawler.engine.machine import settle_memory
 from crawler.store import hand_out
 from crawler.store.database import Database, open_database
 from tests.store.made_up import USUAL

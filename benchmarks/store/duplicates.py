@@ -22,8 +22,8 @@ from benchmarks.harness.timings import backend_of, cpu_of, percentile_ms
 from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, PageKey, Url, key_of
-from crawler.core.page import Fingerprint
+from crawler.core.http.urls import Authority, PageKey, Url, key_of
+from crawler.core.page.fingerprint import Fingerprint
 from crawler.store import domains, report
 from crawler.store.columns import to_signed
 from crawler.store.database import Database, open_database

@@ -7,8 +7,11 @@ from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import ALLOW_ALL, Authority, Fetched, PageKey, Url, key_of
-from crawler.core.opic import ENDOWMENT, STEPS, Pool
+from crawler.core.http.response import Fetched
+from crawler.core.http.robots import ALLOW_ALL
+from crawler.core.http.urls import Authority, PageKey, Url, key_of
+from crawler.core.opic.opic import ENDOWMENT, Pool
+from crawler.core.opic.order import STEPS
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Visit
 from crawler.store import claim, domains, hand_out, record

@@ -23,7 +23,7 @@ from benchmarks.harness.timings import backend_of, cpu_of
 from benchmarks.store.aged import TERM, aged
 from benchmarks.store.looks import Kind, Spent, one_batch
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.store import claim, domains, record
 from crawler.store.database import Database, open_database
 

@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from crawler.core.domain import Lease
-from crawler.core.http import ALLOW_ALL, Answer, Fetched, NotModified, PageKey
+from crawler.core.http.response import Answer, Fetched, NotModified
+from crawler.core.http.robots import ALLOW_ALL
+from crawler.core.http.urls import PageKey
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Target
 from crawler.store import hand_out, record

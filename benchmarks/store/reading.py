@@ -14,7 +14,7 @@ from benchmarks.harness.table import table
 from benchmarks.store.served import BAR_BYTES, BAR_S, shown
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, Url, key_of
+from crawler.core.http.urls import Authority, Url, key_of
 from crawler.core.visit.visit import State
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database

@@ -9,7 +9,7 @@ from crawler.app.pages import changes_of
 from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit
 from crawler.core.change.word_diff import diff_words, excerpt
 from crawler.core.domain import Domain
-from crawler.core.freshness import template_of
+from crawler.core.freshness.prior import template_of
 from crawler.errors import StoreUnavailable
 from crawler.format.kinds import NEWS
 from crawler.store import report

@@ -23,23 +23,17 @@ from crawler.app.registration import (
 )
 from crawler.app.status import Wait, WaitReason, format_wait, waiting_domains, why_not_now
 from crawler.clock import Clock
-from crawler.core.budget import opening
+from crawler.core.budget.hours import opening
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain, Lease
-from crawler.core.http import Authority, Fetched, Url, authority_of, path_and_query
-from crawler.engine import (
-    BAD_PATTERN,
-    CrawlLimits,
-    CrawlStats,
-    FoundPage,
-    LeaseResult,
-    ShiftHooks,
-    ShiftResult,
-    holder_name,
-    open_resources,
-    run_shift,
-    settle_memory,
-)
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Authority, Url, authority_of, path_and_query
+from crawler.engine.coordinator import CrawlLimits
+from crawler.engine.lease import BAD_PATTERN
+from crawler.engine.machine import settle_memory
+from crawler.engine.resources import open_resources
+from crawler.engine.shift import ShiftHooks, holder_name, run_shift
+from crawler.engine.stats import CrawlStats, FoundPage, LeaseResult, ShiftResult
 from crawler.errors import StoreUnavailable
 from crawler.notify import Delivered
 from crawler.plugins import load, require_policy

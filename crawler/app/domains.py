@@ -22,10 +22,11 @@ from crawler.app.root_probe import RootProbe
 from crawler.app.rules import describe_rule
 from crawler.app.settings import SettingsPatch, describe_settings, without_settings
 from crawler.app.status import Wait, why_not_now
-from crawler.core.budget import opening
+from crawler.core.budget.hours import opening
 from crawler.core.domain import Domain, DomainStatus, hours_in, is_own_server
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Fetched, authority_of
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import authority_of
 from crawler.errors import BadInput
 from crawler.format.values import format_when
 from crawler.plugins import require_policy

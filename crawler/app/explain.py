@@ -7,12 +7,14 @@ from crawler.app.registration import not_registered, require_not_before_last_vis
 from crawler.app.status import page_wait
 from crawler.core.change.explain import explain_blocks
 from crawler.core.domain import Domain
-from crawler.core.freshness import PricePolicy, credible_interval
-from crawler.core.http import Fetched, Scope, Url, authority_of, key_of
-from crawler.core.opic import Order
+from crawler.core.freshness.belief import credible_interval
+from crawler.core.freshness.policies import PricePolicy
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Scope, Url, authority_of, key_of
+from crawler.core.opic.order import Order
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
-from crawler.engine import DomainParser, ParserPool
+from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.format.explanation import (
     format_change_rate,
     format_next,

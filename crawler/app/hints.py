@@ -7,8 +7,8 @@ from datetime import datetime
 
 from crawler.app.registration import scope_of
 from crawler.core.domain import Domain
-from crawler.core.freshness import SOURCE_NAME, ChangeSignal
-from crawler.core.http import Authority, Url, authority_of
+from crawler.core.freshness.signals import SOURCE_NAME, ChangeSignal
+from crawler.core.http.urls import Authority, Url, authority_of
 from crawler.errors import BadInput
 from crawler.store import domains
 from crawler.store.database import Database

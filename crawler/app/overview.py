@@ -10,10 +10,11 @@ from typing import Any
 from crawler.app.reports import calibration_of
 from crawler.app.status import Wait, why_not_now
 from crawler.core.domain import Domain
-from crawler.core.http import TrafficHour
+from crawler.core.http.traffic import TrafficHour
 from crawler.core.visit.visit import CountedAs
 from crawler.errors import failure_in
-from crawler.planner import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
+from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
+from crawler.planner.traffic import JudgedHour, judged_hours
 from crawler.settings import Settings
 from crawler.store import domains, learned, report, subscriptions
 from crawler.store.database import Database

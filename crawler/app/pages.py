@@ -17,11 +17,12 @@ from crawler.core.change.word_diff import (
     with_marks,
 )
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey, Url, authority_of, key_of, path_and_query
-from crawler.core.opic import Order
-from crawler.core.page import BlockKind
+from crawler.core.http.urls import PageKey, Url, authority_of, key_of, path_and_query
+from crawler.core.opic.order import Order
+from crawler.core.page.outline import BlockKind
 from crawler.core.visit.visit import NEVER, CountedAs, State
-from crawler.engine import ParserPool, diff_versions
+from crawler.engine.page_diff import diff_versions
+from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, CrawlerError
 from crawler.format.values import format_when
 from crawler.plugins import load

@@ -9,10 +9,12 @@ from enum import StrEnum
 from crawler.app.rules import make_rule, with_rule
 from crawler.core.change.explain import ExplainedBlock, Why, explain_blocks
 from crawler.core.domain import Domain
-from crawler.core.http import Fetched, Url, path_and_query
-from crawler.core.page import WHOLE, View, selector_of, together
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url, path_and_query
+from crawler.core.page.pick import selector_of
+from crawler.core.page.selectors import WHOLE, View, together
 from crawler.core.page_rules import PageRule, PageRules
-from crawler.engine import DomainParser, ParserPool
+from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.errors import BadInput
 from crawler.format.texts import REPLACED, harmless
 from crawler.store import report

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from crawler.app.registration import find_domains, require_not_before_last_visit, scope_of, url_of
 from crawler.app.status import Wait, WaitReason, why_not_now
 from crawler.core.domain import Domain, DomainStatus
-from crawler.core.http import Authority, Url, authority_of, path_and_query
+from crawler.core.http.urls import Authority, Url, authority_of, path_and_query
 from crawler.core.visit.visit import State, Target
 from crawler.plugins import defaults_with
 from crawler.settings import Settings

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from crawler.app.registration import domain_named, require_not_before_last_visit, url_of, url_prefix
 from crawler.app.status import Wait, why_not_now
 from crawler.core.domain import Domain
-from crawler.core.http import Url, path_and_query
+from crawler.core.http.urls import Url, path_and_query
 from crawler.runtime.stack import running_stack
 from crawler.settings import Settings
 from crawler.store import domains, report

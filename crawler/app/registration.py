@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING
 from crawler.app.root_probe import RedirectChain, RootProbe
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import (
-    Answer,
+from crawler.core.http.response import Answer, Fetched, Reason, Unreached
+from crawler.core.http.urls import (
     Authority,
-    Fetched,
-    Reason,
     Refusal,
     Scope,
-    Unreached,
     Url,
     authority_of,
     from_user,
@@ -30,7 +27,7 @@ from crawler.core.http import (
     scheme_of,
 )
 from crawler.core.visit.visit import PERMANENT, TEMPORARY
-from crawler.engine import good_copy
+from crawler.engine.requests.robots import good_copy
 from crawler.errors import BadInput
 from crawler.store import claim, domains
 from crawler.store.database import Database

@@ -6,26 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.registration import find_domains
 from crawler.app.status import waiting_lines
-from crawler.core.budget import PolicyForecast, Price, week_from
+from crawler.core.budget.cost import Price
+from crawler.core.budget.expected import PolicyForecast
+from crawler.core.budget.hours import week_from
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Agreement
-from crawler.planner import (
-    LOOKED_BACK,
-    AuditFinding,
-    BudgetSource,
-    DomainAudit,
-    Forecast,
-    ForecastStep,
-    JudgedHour,
-    Planned,
-    TrafficFinding,
-    audit_domains,
-    findings,
-    forecast,
-    judged_hours,
-    plan_domains,
-    traffic_findings,
-)
+from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.calibration import Agreement
+from crawler.planner.audit import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
+from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
+from crawler.planner.plan import Planned, plan_domains
+from crawler.planner.traffic import JudgedHour, TrafficFinding, judged_hours, traffic_findings
 from crawler.plugins import is_policy, load
 from crawler.prune import Pruned, keep_quota
 from crawler.runtime.machine import private_folder

@@ -7,21 +7,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from crawler.core.http import (
-    USUAL_BOUNDS,
-    Answer,
-    Authority,
-    Bounds,
-    Fetched,
-    RobotsRules,
-    Unreached,
-    Url,
-    authority_of,
-    is_private,
-    parse_robots,
-)
+from crawler.core.http.addresses import is_private
+from crawler.core.http.response import USUAL_BOUNDS, Answer, Bounds, Fetched, Unreached
+from crawler.core.http.robots import RobotsRules, parse_robots
+from crawler.core.http.urls import Authority, Url, authority_of
 from crawler.core.visit.visit import OVERLOADED
-from crawler.engine import PacedWeb, Pacer, ask_for_robots
+from crawler.engine.requests.pacer import Pacer
+from crawler.engine.requests.requester import PacedWeb
+from crawler.engine.requests.robots import ask_for_robots
 from crawler.store.claim import slotted
 
 if TYPE_CHECKING:  # as in register.py

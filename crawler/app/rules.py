@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from crawler.core.domain import Domain
-from crawler.core.page import View
+from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.rendering.choice import RenderMode
 from crawler.errors import BadInput

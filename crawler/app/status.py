@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 
-from crawler.core.budget import opening
+from crawler.core.budget.hours import opening
 from crawler.core.domain import Domain, DomainStatus
 from crawler.format.reasons import format_reason
 from crawler.format.values import format_count, format_when

@@ -10,9 +10,11 @@ from crawler.core.change.change import Change
 from crawler.core.change.difference import Difference, difference
 from crawler.core.change.explain import ExplainedBlock, Why, explain_blocks, why_no_news
 from crawler.core.domain import Domain
-from crawler.core.http import Fetched, Unreached, Url
+from crawler.core.http.response import Fetched, Unreached
+from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import RenderChoice
-from crawler.engine import TryResult, TryWay, open_resources, try_page
+from crawler.engine.resources import open_resources
+from crawler.engine.try_page import TryResult, TryWay, try_page
 from crawler.format.reasons import format_reason
 from crawler.plugins import load
 from crawler.runtime.secrets import secrets_of

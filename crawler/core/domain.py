@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from crawler.core.budget import ALWAYS, Hours, parse_hours
+from crawler.core.budget.hours import ALWAYS, Hours, parse_hours
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, Scope, Url, host_of, is_private
+from crawler.core.http.addresses import is_private
+from crawler.core.http.urls import Authority, Scope, Url, host_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from crawler.core.setting import Kind, Setting
 
 if TYPE_CHECKING:
-    from crawler.core.http import Credentials, Url
-    from crawler.core.opic import Ordering
+    from crawler.core.http.credentials import Credentials
+    from crawler.core.http.urls import Url
+    from crawler.core.opic.order import Ordering
     from crawler.core.page_rules import PageRule
     from crawler.core.rendering.choice import RenderMode
     from crawler.core.retention import Retention
@@ -33,7 +34,7 @@ REVISIT = (
 
 
 def _usual_ordering() -> "Ordering":
-    from crawler.core.opic import Ordering
+    from crawler.core.opic.order import Ordering
 
     return Ordering()
 
@@ -131,14 +132,14 @@ class DomainSettings:
     @property
     def credentials(self) -> "Credentials":
         """What the domain is shown. ValueError for what was stored and cannot be read (see refusals)."""
-        from crawler.core.http import credentials_in
+        from crawler.core.http.credentials import credentials_in
 
         return credentials_in(self.headers, self.auth, self.login, self.proxy)
 
     @property
     def refusals(self) -> tuple[str, ...]:
         """Why patterns and texts that were stored before are not used; a domain with one is not crawled."""
-        from crawler.core.http import refusals_of
+        from crawler.core.http.urls import refusals_of
 
         of_rules = (refusal for rule in self.rules for refusal in rule.refusals)
         of_texts = (refusal for setting in SETTINGS for refusal in refusals_in(setting, value_of(self, setting)))
@@ -216,7 +217,7 @@ TABLE = {
         "--hours HOURS",
         "When it may be asked, and how fast: 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun', or '22-06 x2; 06-22 "
         "x0.5 Europe/Vienna' for twice as fast by night. What is not named is closed.",
-        refuses=_refusal_by("crawler.core.budget", "parse_hours"),
+        refuses=_refusal_by("crawler.core.budget.hours", "parse_hours"),
         label="Hours",
         unset="at any time",
         reprices=True,
@@ -226,7 +227,7 @@ TABLE = {
         "--header HEADER",
         "Send this header to the domain, 'X-Key: env:DOCS_KEY'; its value stands in the environment (env:NAME) or "
         "in a Prefect secret block (block:NAME); may be repeated.",
-        refuses=_refusal_by("crawler.core.http", "parse_header"),
+        refuses=_refusal_by("crawler.core.http.credentials", "parse_header"),
         label="Headers",
         rereads=True,
     ),
@@ -234,7 +235,7 @@ TABLE = {
         Kind.TEXT,
         "--auth AUTH",
         "Authenticate: 'basic env:USER env:PASSWORD' or 'bearer env:TOKEN'.",
-        refuses=_refusal_by("crawler.core.http", "parse_auth"),
+        refuses=_refusal_by("crawler.core.http.credentials", "parse_auth"),
         label="Authentication",
         rereads=True,
     ),
@@ -242,7 +243,7 @@ TABLE = {
         Kind.TEXT,
         "--login LOGIN",
         "Log in by a form before pages are asked: '/login user=env:DOCS_USER password=env:DOCS_PASSWORD'.",
-        refuses=_refusal_by("crawler.core.http", "parse_login"),
+        refuses=_refusal_by("crawler.core.http.credentials", "parse_login"),
         label="Login",
         rereads=True,
     ),
@@ -258,7 +259,7 @@ TABLE = {
         Kind.TEXT,
         "--proxy PROXY",
         "Ask by way of an http proxy that tunnels: 'http://proxy.example:3128', and 'env:USER env:PASSWORD' after it.",
-        refuses=_refusal_by("crawler.core.http", "parse_proxy"),
+        refuses=_refusal_by("crawler.core.http.credentials", "parse_proxy"),
         label="Proxy",
     ),
     "ca_file": Setting(

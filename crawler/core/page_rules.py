@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from crawler.core.http import Pattern, Url, path_and_query, pattern_of, refusals_of
-from crawler.core.page import WHOLE, View, together
+from crawler.core.http.urls import Pattern, Url, path_and_query, pattern_of, refusals_of
+from crawler.core.page.selectors import WHOLE, View, together
 from crawler.core.rendering.choice import RenderMode
 
 MOST_SAID = 50  # selectors to ignore, to watch, and expressions

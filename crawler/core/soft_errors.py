@@ -15,9 +15,9 @@ from itertools import pairwise
 from zlib import crc32
 
 from crawler.core.change.mask import NoiseMask
-from crawler.core.http import PageKey, Url
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.words import words_of
-from crawler.core.page import Block, BlockKind, BlockList
+from crawler.core.page.outline import Block, BlockKind, BlockList
 
 MOST_WORDS = 256  # hashes kept of one text, the smallest ones (Broder, 1997)
 FEW_WORDS = 4  # by which two copies of one text may differ: a name, a code, the address that was asked for

@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from crawler.core.change.change import Change, Rung, Verdict
-from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Validators
+from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Validators
 from crawler.core.visit.update import learnt_visit
 from crawler.core.visit.visit import HeadOutcome, Target, Visit
 

@@ -33,7 +33,7 @@ from crawler.core.domain import Hold
 from crawler.core.page_rules import PageRules
 from crawler.engine.extra_fetches import settle_pending
 from crawler.engine.lists import ListReader
-from crawler.engine.parsing import DomainParser
+from crawler.engine.parsing.parser_pool import DomainParser
 from crawler.engine.preparation import Preparation
 from crawler.engine.recorder import Recorder
 from crawler.engine.rendering.browsers import PageRenderer

@@ -6,11 +6,12 @@ from dataclasses import replace
 from itertools import islice
 
 from crawler.core.domain import Lease
-from crawler.core.http import Bounds, Fetched, Reason, Url
-from crawler.core.page import MAX_LIST_BYTES, ListEntry, UrlList
+from crawler.core.http.response import Bounds, Fetched, Reason
+from crawler.core.http.urls import Url
+from crawler.core.page.lists.url_list import MAX_LIST_BYTES, ListEntry, UrlList
 from crawler.core.visit.lists import is_same_list, listed_links, source_of
 from crawler.core.visit.visit import Known, ListNews, Target
-from crawler.engine.parsing import DomainParser
+from crawler.engine.parsing.parser_pool import DomainParser
 from crawler.store.record import ChunkNews, ListChunk
 
 USUAL_PLACES = ("sitemap.xml", "sitemap_index.xml")  # where a site has one without saying so

@@ -5,10 +5,10 @@ from datetime import timedelta
 from crawler.core.change.difference import difference, significant
 from crawler.core.change.word_diff import PageDiff, diff_pages, diff_texts
 from crawler.core.domain import Domain
-from crawler.core.http import Fetched
-from crawler.core.page import BlockList
+from crawler.core.http.response import Fetched
+from crawler.core.page.outline import BlockList
 from crawler.core.page_rules import PageRules
-from crawler.engine.parsing import DomainParser, ParserPool
+from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.store.database import Database
 from crawler.store.learned import mask_of
 from crawler.store.report import VersionContent

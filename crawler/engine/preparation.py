@@ -1,6 +1,6 @@
 """What happens under a lease before its first look: the inbox, today's price, robots.txt, and what is known."""
 
-from crawler.core.http import RobotsRules
+from crawler.core.http.robots import RobotsRules
 from crawler.core.visit.visit import Known
 from crawler.engine.lists import lists_of_site
 from crawler.engine.requests.breaker import CircuitBreaker

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.visit.decide import reconsider
 from crawler.core.visit.visit import Known, Visit
 from crawler.engine.requests.breaker import CircuitBreaker

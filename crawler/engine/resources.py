@@ -6,8 +6,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
-from crawler.core.http import Fetched, Reference, Url
-from crawler.engine.parsing import ParserPool, readers_wanted
+from crawler.core.http.credentials import Reference
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
+from crawler.engine.parsing.parser_pool import ParserPool, readers_wanted
 from crawler.engine.rendering.browsers import BrowserSource
 from crawler.engine.requests.session import NO_CERTIFICATES, DomainSession, FindSecret, find_secrets, from_environment
 from crawler.plugins import load

@@ -13,10 +13,11 @@ from typing import TypeVar
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
-from crawler.core.http import Unreached
+from crawler.core.http.response import Unreached
 from crawler.engine.coordinator import CrawlLimits
 from crawler.engine.lease import crawl_lease, give_back
-from crawler.engine.processes import Crew, HelperLost, at_work
+from crawler.engine.processes.crew import Crew, at_work
+from crawler.engine.processes.helper import HelperLost
 from crawler.engine.resources import CrawlResources
 from crawler.engine.stats import CrawlStats, LeaseResult, ShiftResult
 from crawler.engine.store_port import LeasedStore, until_available

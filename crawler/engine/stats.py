@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from crawler.core.change.change import Change, Rung
 from crawler.core.domain import Domain, Hold
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import RenderChoice
 from crawler.core.visit.visit import State, Visit
 

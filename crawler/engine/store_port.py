@@ -9,11 +9,11 @@ from functools import cache
 from typing import TypeVar
 
 from crawler.clock import Clock
-from crawler.core.budget import NO_REFUND, Refund
+from crawler.core.budget.ledger import NO_REFUND, Refund
 from crawler.core.change.mask import NoiseMask
 from crawler.core.domain import Hold, Lease, RobotsCopy
-from crawler.core.http import PageKey
-from crawler.core.page import Parsed
+from crawler.core.http.urls import PageKey
+from crawler.core.page.snapshot import Parsed
 from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit.visit import Target, Visit

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from datetime import date
 from functools import cached_property
 
-from crawler.core.http import PageKey
-from crawler.core.opic import Order
+from crawler.core.http.urls import PageKey
+from crawler.core.opic.order import Order
 from crawler.core.visit.visit import Target, Visit
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.requester import Requester

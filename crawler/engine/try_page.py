@@ -7,18 +7,21 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from crawler.clock import Clock
-from crawler.core.budget import opening
+from crawler.core.budget.hours import opening
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.change.observation import Observation, update_mask
 from crawler.core.domain import Domain
-from crawler.core.http import Answer, Fetched, Url
-from crawler.core.page import WHOLE, BlockList, Parsed, View
+from crawler.core.http.response import Answer, Fetched
+from crawler.core.http.urls import Url
+from crawler.core.page.outline import BlockList
+from crawler.core.page.selectors import WHOLE, View
+from crawler.core.page.snapshot import Parsed
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import NEVER, Baseline, Known, Target, Visit, refusal_of
 from crawler.engine.extra_fetches import baseline_of, fetch_again
 from crawler.engine.lease import give_back
-from crawler.engine.parsing import DomainParser
+from crawler.engine.parsing.parser_pool import DomainParser
 from crawler.engine.preparation import found_rules, known_under, slow_down
 from crawler.engine.rendering.browsers import PageRenderer
 from crawler.engine.rendering.page_reader import PageRead, PageReader

@@ -11,9 +11,13 @@ from crawler.clock import Clock
 from crawler.core.change.change import Change
 from crawler.core.change.edits import SiteEdit
 from crawler.core.change.observation import take_site_edits
-from crawler.core.freshness import Wanted
-from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, PageKey, Unreached, Url, Validators
-from crawler.core.page import Fingerprint, ListKind, Parsed, distance_bits, is_list_body
+from crawler.core.freshness.terms import Wanted
+from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
+from crawler.core.http.urls import PageKey, Url
+from crawler.core.page.fingerprint import Fingerprint, distance_bits
+from crawler.core.page.lists.source import is_list_body
+from crawler.core.page.lists.url_list import ListKind
+from crawler.core.page.snapshot import Parsed
 from crawler.core.soft_errors import SoftError, is_probe_due, probe_answered, probe_sent
 from crawler.core.validators import head_outcome_of, head_shows_same, spared_visit, validators_to_verify
 from crawler.core.visit.decide import Comparison, as_kept, compare, decide, needs_baseline, wants_second_fetch
@@ -23,7 +27,7 @@ from crawler.core.visit.soft_errors import may_be_soft_404, memory_after
 from crawler.core.visit.visit import OVERLOADED, Baseline, Known, Target, Visit, refusal_of
 from crawler.engine.extra_fetches import baseline_of, fetch_again, probe_not_found
 from crawler.engine.lists import LIST_BOUNDS, ListReader
-from crawler.engine.parsing import DomainParser
+from crawler.engine.parsing.parser_pool import DomainParser
 from crawler.engine.rendering.page_reader import PageReader
 from crawler.engine.requests.login import Login, no_entry
 from crawler.engine.requests.requester import Requester

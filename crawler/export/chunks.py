@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.export.cuts import cut, fence_after
 from crawler.export.markdown import markdown_of
 from crawler.store.report import TakenPage

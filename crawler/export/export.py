@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from crawler.core.domain import Domain
-from crawler.core.http import Authority, PageKey
+from crawler.core.http.urls import Authority, PageKey
 from crawler.errors import CrawlerError
 from crawler.store import report
 from crawler.store.database import Database

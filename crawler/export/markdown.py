@@ -9,8 +9,9 @@ import yaml
 from html_to_markdown import ConversionOptions, convert
 from html_to_markdown.exceptions import ConversionError
 
-from crawler.core.http import Authority, Url, authority_of, key_of
-from crawler.core.page import kind_of, main_html
+from crawler.core.http.urls import Authority, Url, authority_of, key_of
+from crawler.core.page.content import main_html
+from crawler.core.page.media_type import kind_of
 from crawler.errors import CrawlerError
 from crawler.store.report import TakenPage
 

@@ -17,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.errors import BadInput, CrawlerError
 from crawler.store.report import TakenPage
 

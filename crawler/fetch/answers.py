@@ -6,7 +6,9 @@ from urllib.parse import quote
 
 import aiohttp
 
-from crawler.core.http import Fetched, NotModified, Reason, Unreached, Url, Validators, kept_headers, normalise
+from crawler.core.http.kept_headers import kept_headers
+from crawler.core.http.response import Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.http.urls import Url, normalise
 from crawler.fetch.connection import SilentError, Trip
 from crawler.fetch.proxy import ProxyError
 

@@ -16,7 +16,7 @@ from aiohttp.connector import Connection
 from aiohttp.http import RawResponseMessage
 from aiohttp.tracing import Trace
 
-from crawler.core.http import Reason
+from crawler.core.http.response import Reason
 from crawler.fetch import guard
 from crawler.fetch.proxy import Proxy, ProxyError
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aiohttp import CookieJar
 from yarl import URL
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 
 MOST_COOKIES = 50  # RFC 6265, 6.1: at least so many of a domain; more is nobody's session
 MOST_BYTES = 4096  # of one, likewise

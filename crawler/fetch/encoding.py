@@ -2,7 +2,7 @@
 
 import zlib
 
-from crawler.core.http import Reason
+from crawler.core.http.response import Reason
 
 ACCEPTED = "gzip, deflate"  # what every server has; better ones are not in the standard library
 

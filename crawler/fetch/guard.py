@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from crawler.core.http import is_private_address
+from crawler.core.http.addresses import is_private_address
 
 Lookup = Callable[[str], Sequence[str]]  # a name's addresses; blocks; OSError if it has none
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]

@@ -12,22 +12,19 @@ from typing import Self, TypeVar
 import aiohttp
 from yarl import URL
 
-from crawler.core.http import (
-    NO_ACCESS,
+from crawler.core.http.credentials import NO_ACCESS, Access
+from crawler.core.http.response import (
     USUAL_BOUNDS,
-    Access,
     Answer,
-    Authority,
     Bounds,
     Method,
     Reason,
     Relay,
     Relayed,
     Unreached,
-    Url,
     Validators,
-    host_of,
 )
+from crawler.core.http.urls import Authority, Url, host_of
 from crawler.fetch import encoding, guard
 from crawler.fetch.answers import can_be_sent, fetched, not_modified, one_line, reason_of, unreached
 from crawler.fetch.connection import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from crawler.core.http import basic
+from crawler.core.http.credentials import basic
 
 MOST_HEAD = 16 * 1024  # bytes of the proxy's answer
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: |\r)")

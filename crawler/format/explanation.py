@@ -4,8 +4,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from crawler.core.change.word_diff import diff_words, excerpt, with_marks
-from crawler.core.freshness import ELSEWHERE, REQUESTED, Terms, Wanted, credible_interval
-from crawler.core.http import Refusal, Scope, Url, parse_robots
+from crawler.core.freshness.belief import credible_interval
+from crawler.core.freshness.prior import ELSEWHERE
+from crawler.core.freshness.terms import REQUESTED, Terms, Wanted
+from crawler.core.http.robots import parse_robots
+from crawler.core.http.urls import Refusal, Scope, Url
 from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit.visit import NEVER, State
 from crawler.format.reasons import RENDERING_WORDS, format_reason

@@ -4,11 +4,12 @@ from http import HTTPStatus
 
 from crawler.core.change.change import Change
 from crawler.core.change.explain import Why
-from crawler.core.http import Reason
+from crawler.core.http.response import Reason
 from crawler.core.rendering.outcome import RenderChoice, RenderFailure
 from crawler.core.soft_errors import SoftError
 from crawler.core.visit.lifecycle import BULK_REDIRECT, REDIRECT_TO_EXISTING
-from crawler.engine import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
+from crawler.engine.requests.login import LOGIN_FAILED
+from crawler.engine.requests.session import NO_CERTIFICATES, NO_SECRET
 
 # What a crawl found of pages that it names, in the order in which people want to see them.
 HEADINGS = {

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from crawler.core.freshness import Agreement
+from crawler.core.freshness.calibration import Agreement
 from crawler.format.values import format_share
-from crawler.planner import BudgetSource, ForecastStep, Planned
+from crawler.planner.forecast import BudgetSource, ForecastStep
+from crawler.planner.plan import Planned
 
 # Where the budget of a forecast comes from.
 BUDGET_SOURCES = {

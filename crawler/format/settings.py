@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Any
 
-from crawler.core.budget import closing, opening, speed_at
+from crawler.core.budget.hours import closing, opening, speed_at
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import BY_NAME, SETTINGS, DomainSettings, value_of
-from crawler.core.opic import Order
-from crawler.core.page import View
+from crawler.core.opic.order import Order
+from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.setting import Kind
 from crawler.format.values import format_bytes, format_count, format_share, format_span, format_when

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from crawler.core.http import Validators
+from crawler.core.http.response import Validators
 from crawler.core.validators import SENT, Trust, Validator, head_validators, validators_to_send, with_suspicion
 from crawler.store.learned import TrustRow
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from crawler import __version__
 from crawler.core.change.word_diff import RunKind, diff_words, excerpt
-from crawler.core.page import BlockKind
+from crawler.core.page.outline import BlockKind
 from crawler.notify.payload import content_of
 from crawler.notify.wording import BESIDE, MOST, history_of, title_of, what_of
 from crawler.store.report import FeedItem

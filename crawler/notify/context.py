@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from crawler.engine import ParserPool
+from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.notify.target import FindSecret
 from crawler.store.database import Database
 

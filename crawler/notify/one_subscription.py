@@ -9,8 +9,9 @@ from datetime import UTC, timedelta
 from uuid import uuid4
 
 from crawler.core.alert.timing import is_hopeless, next_try
-from crawler.core.http import parse_reference, retry_after
-from crawler.engine import child_environment
+from crawler.core.http.backoff import retry_after
+from crawler.core.http.credentials import parse_reference
+from crawler.engine.machine import child_environment
 from crawler.notify.context import Delivered, DeliveryContext
 from crawler.notify.payload import keys_of, parts_of
 from crawler.notify.reading import Watch, read_feed_for

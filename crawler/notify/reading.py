@@ -12,10 +12,11 @@ from typing import Any
 from crawler.core.alert.condition import Condition, becomes_true, decimal_mark, masked_text, number_in
 from crawler.core.change.mask import NoiseMask
 from crawler.core.domain import Domain
-from crawler.core.http import Authority, Fetched, Url, path_and_query, pattern_of
-from crawler.core.page import View
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Authority, Url, path_and_query, pattern_of
+from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule, PageRules
-from crawler.engine import DomainParser, ParserPool
+from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.notify.payload import content_of
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import parse_qsl, urlsplit
 
-from crawler.core.http import Reference, SecretSource, parse_reference
+from crawler.core.http.credentials import Reference, SecretSource, parse_reference
 from crawler.errors import BadInput
 
 COMMAND = "command:"

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from crawler.core.alert.condition import ConditionKind
 from crawler.core.change.word_diff import diff_words, excerpt, with_marks
-from crawler.core.page import BlockKind
+from crawler.core.page.outline import BlockKind
 from crawler.store.report import EventKind
 
 Content = Mapping[str, Any]

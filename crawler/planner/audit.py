@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.budget import AUDIT_SHARE
+from crawler.core.budget.constraints import AUDIT_SHARE
 from crawler.core.domain import Domain
-from crawler.core.freshness import Agreement, pooled_agreement
+from crawler.core.freshness.calibration import Agreement, pooled_agreement
 from crawler.store import plan
 from crawler.store.database import Database
 from crawler.store.plan import Audited, Calibration

@@ -6,25 +6,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from crawler.core.budget import (
-    FACTORS,
-    SAMPLE,
-    UNLIMITED,
-    Budget,
-    DomainLimits,
-    DomainPlan,
-    PolicyForecast,
-    Price,
-    Work,
-    budget_for,
-    compare_policies,
-    expected_in_one,
-    requests_at,
-    requests_for,
-    solve_plans,
-)
+from crawler.core.budget.constraints import UNLIMITED, DomainLimits, budget_for, requests_for
+from crawler.core.budget.cost import Price
+from crawler.core.budget.domain_prices import DomainPlan, requests_at, solve_plans
+from crawler.core.budget.expected import FACTORS, PolicyForecast, compare_policies, expected_in_one
+from crawler.core.budget.page_arrays import SAMPLE
+from crawler.core.budget.shadow_price import Budget, Work
 from crawler.core.domain import Domain
-from crawler.core.freshness import BY_PRICE
+from crawler.core.freshness.policies import BY_PRICE
 from crawler.errors import BadInput
 from crawler.planner.plan import (
     DomainForecast,

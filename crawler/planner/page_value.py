@@ -4,22 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from crawler.core.freshness import (
-    DAY,
-    Heard,
-    PricePolicy,
-    Terms,
-    chance_fresh,
-    days_ahead,
-    due_gap,
-    factor_of,
-    heard_about,
-    heard_days,
-    phase_of,
-    values_heard,
-    weight_of,
-)
-from crawler.core.http import key_of
+from crawler.core.freshness.amount import factor_of
+from crawler.core.freshness.belief import DAY, chance_fresh
+from crawler.core.freshness.policies import PricePolicy
+from crawler.core.freshness.signals import Heard, days_ahead, heard_about, heard_days
+from crawler.core.freshness.terms import Terms
+from crawler.core.freshness.value import due_gap, phase_of, values_heard, weight_of
+from crawler.core.http.urls import key_of
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
 from crawler.store.report import Explanation, PageFacts

@@ -5,41 +5,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from crawler.core.budget import (
-    SAMPLE,
-    SAMPLE_PER_DOMAIN,
-    Budget,
-    DomainLimits,
-    DomainPlan,
-    Hours,
-    PageSample,
-    Price,
-    Refitted,
-    Shares,
-    Work,
-    amounts_in,
-    budget_for,
-    day_share,
-    has_moved,
-    price_correction,
-    refitted,
-    solve_plans,
-    week_from,
-    work_in,
-)
+from crawler.core.budget.constraints import DomainLimits, budget_for
+from crawler.core.budget.cost import Price
+from crawler.core.budget.domain_prices import DomainPlan, has_moved, solve_plans
+from crawler.core.budget.hours import Hours, day_share, week_from
+from crawler.core.budget.page_arrays import SAMPLE, SAMPLE_PER_DOMAIN
+from crawler.core.budget.refitted import Refitted, refitted
+from crawler.core.budget.sample import PageSample, amounts_in, work_in
+from crawler.core.budget.shadow_price import Budget, Shares, Work, price_correction
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import (
-    BY_PRICE,
-    DAY,
-    Belief,
-    ChangeValue,
-    KindPrior,
-    RevisitPolicy,
-    policy_or_price,
-    site_kind,
-)
-from crawler.core.opic import popularity
+from crawler.core.freshness.amount import ChangeValue
+from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.policies import BY_PRICE, RevisitPolicy, policy_or_price
+from crawler.core.freshness.prior import KindPrior, site_kind
+from crawler.core.opic.domains import popularity
 from crawler.plugins import defaults_with, load
 from crawler.settings import Settings
 from crawler.store import domains, plan

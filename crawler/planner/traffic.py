@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.core.domain import Domain
-from crawler.core.http import LOOKED_BACK, TrafficHour, far_from_usual
+from crawler.core.http.traffic import LOOKED_BACK, TrafficHour, far_from_usual
 from crawler.store import domains, report
 from crawler.store.database import Database
 

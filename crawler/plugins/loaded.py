@@ -16,14 +16,15 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
-from crawler.core.http import Url
-from crawler.core.page import Document
+from crawler.core.http.urls import Url
+from crawler.core.page.document import Document
 from crawler.errors import BadInput, PluginBroken
 from crawler.plugins import points
 from crawler.plugins.points import NotUsable, PluginGroup
 
 if TYPE_CHECKING:  # it takes numpy along, which a process that parses does not need
-    from crawler.core.freshness import Defaults, Looked
+    from crawler.core.freshness.policies import Looked
+    from crawler.core.freshness.terms import Defaults
 
 log = logging.getLogger("recrawl.plugins")
 
@@ -121,7 +122,7 @@ class PluginPolicy(_Careful):
     """A revisit policy of a plugin, as core takes it. Where the plugin fails at a page, the price decides there."""
 
     def after(self, look: "Looked") -> timedelta:
-        from crawler.core.freshness import BY_PRICE
+        from crawler.core.freshness.policies import BY_PRICE
 
         waits = self.asked(lambda plugin, _: points.wait_by(plugin, look), look.url)
         return next(waits, None) or BY_PRICE.after(look)
@@ -175,7 +176,7 @@ def is_policy(revisit: str, names: tuple[str, ...]) -> bool:
 
 def require_policy(revisit: str, names: tuple[str, ...]) -> None:
     """BadInput where a domain's setting names a revisit policy that is none, with the plugins of those names."""
-    from crawler.core.freshness import policy_of
+    from crawler.core.freshness.policies import policy_of
 
     try:
         policy_of(revisit, load(names).revisits)

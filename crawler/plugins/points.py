@@ -11,11 +11,11 @@ from enum import StrEnum
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
-from crawler.core.http import Url
-from crawler.core.page import Document, document_of
+from crawler.core.http.urls import Url
+from crawler.core.page.document import Document, document_of
 
 if TYPE_CHECKING:  # it takes numpy along, which a process that parses does not need
-    from crawler.core.freshness import Looked
+    from crawler.core.freshness.policies import Looked
 
 MOST_SCORE = 1000.0
 PROBE_URL = Url("https://example.com/a/page?of=1")
@@ -174,7 +174,9 @@ def _try_reader(plugin: ReaderOfType) -> None:
 
 
 def _try_revisit(plugin: RevisitRule) -> None:
-    from crawler.core.freshness import DAY, PRIOR, USUAL_AMOUNT, Looked
+    from crawler.core.freshness.amount import USUAL_AMOUNT
+    from crawler.core.freshness.belief import DAY, PRIOR
+    from crawler.core.freshness.policies import Looked
 
     wait_by(
         plugin,

@@ -6,7 +6,7 @@ from functools import partial
 
 import psutil
 
-from crawler.core.http import Reference, SecretSource
+from crawler.core.http.credentials import Reference, SecretSource
 from crawler.errors import BadInput, StackFailed
 from crawler.runtime.children import WORKER, noted
 from crawler.runtime.stack import is_without_worker, server_in_use

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from crawler.core.budget import Cost, Costs, RequestKind
-from crawler.core.page import Fingerprint
+from crawler.core.budget.cost import Cost, Costs, RequestKind
+from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.database import Connection
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.freshness import ChangeSignal
+from crawler.core.freshness.signals import ChangeSignal
 from crawler.store.database import Connection
 
 POST = "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, %s, %s, %s)"

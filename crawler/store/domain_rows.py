@@ -10,8 +10,8 @@ from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain, RobotsCopy
 from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of, with_values
-from crawler.core.http import Authority, Url
-from crawler.core.page import View
+from crawler.core.http.urls import Authority, Url
+from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.setting import Kind, Setting
 from crawler.store.columns import excluded, placeholders

@@ -9,9 +9,11 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain, DomainStatus, RobotsCopy
 from crawler.core.domain_settings import DomainSettings, reads_alike, weighs_alike
-from crawler.core.freshness import ALL_KINDS, ELSEWHERE, PRIOR, Belief, ChangeSignal, KindPrior, site_kind
-from crawler.core.http import Authority, Url
-from crawler.core.opic import COINS, Pool
+from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.prior import ALL_KINDS, ELSEWHERE, KindPrior, site_kind
+from crawler.core.freshness.signals import ChangeSignal
+from crawler.core.http.urls import Authority, Url
+from crawler.core.opic.opic import COINS, Pool
 from crawler.errors import BadInput
 from crawler.store.columns import placeholders, unnest
 from crawler.store.database import Connection, Database, fetch_all, fetch_value

@@ -15,7 +15,7 @@ from psycopg.rows import class_row, dict_row
 
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.errors import StoreUnavailable
 from crawler.store.columns import clean
 from crawler.store.database import Connection, Database, fetch_all, fetch_value, one_line

@@ -7,9 +7,10 @@ from statistics import fmean
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.core.http import path_and_query
-from crawler.engine import holder_name, open_resources, run_shift
-from crawler.planner import plan_domains
+from crawler.core.http.urls import path_and_query
+from crawler.engine.resources import open_resources
+from crawler.engine.shift import holder_name, run_shift
+from crawler.planner.plan import plan_domains
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from crawler.core.domain import Domain
-from crawler.core.http import path_and_query
+from crawler.core.http.urls import path_and_query
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind, FeedItem, ListReport

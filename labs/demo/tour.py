@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.errors import StackFailed
 from crawler.runtime.machine import port_is_free
 from crawler.runtime.prefect.runs import finish_run, start_run

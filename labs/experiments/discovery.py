@@ -12,21 +12,9 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.http import PageKey, key_of
-from crawler.core.opic import (
-    COINS,
-    ENDOWMENT,
-    FIRST_SEEDS,
-    Economy,
-    LevelQueues,
-    Order,
-    Ordering,
-    PageStack,
-    Pool,
-    aged,
-    settle,
-    url_score,
-)
+from crawler.core.http.urls import PageKey, key_of
+from crawler.core.opic.opic import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, settle
+from crawler.core.opic.order import LevelQueues, Order, Ordering, PageStack, aged, url_score
 from labs.experiments.fixpoint import fixpoint
 from labs.experiments.graph import Floats, Graph, rows
 

@@ -8,7 +8,7 @@ no look, so that pages with fewer looks can be filled up.
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness import Floats
+from crawler.core.freshness.gamma import Floats
 
 Flags = NDArray[np.bool_]
 HALVINGS = 45

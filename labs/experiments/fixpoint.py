@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 
-from crawler.core.opic import RESERVE_SHARE
+from crawler.core.opic.opic import RESERVE_SHARE
 from labs.experiments.graph import Floats, Graph
 
 TOP_SHARE = 0.1  # the most important tenth, as in the paper's figure 3

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from crawler.core.http import Url, normalise
-from crawler.core.page import extract
+from crawler.core.http.urls import Url, normalise
+from crawler.core.page.content import extract
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

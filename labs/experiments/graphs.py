@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey, Url
+from crawler.core.http.urls import PageKey, Url
 from crawler.store.database import Database
 from crawler.store.hand_out import keys_in
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crawler.core.domain import Domain
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.store.database import Database
 
 # Looks that told what the page is: good answers, and those by which it was found gone or moved.

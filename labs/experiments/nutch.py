@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import cycle, islice
 
-from crawler.core.http import PageKey
-from crawler.core.opic import COINS, Economy, Pool, importance, settle
+from crawler.core.http.urls import PageKey
+from crawler.core.opic.opic import COINS, Economy, Pool, importance, settle
 from labs.experiments.fixpoint import fixpoint
 from labs.experiments.graph import from_rows
 

@@ -9,8 +9,8 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from crawler.core.http import PageKey
-from crawler.core.opic import COINS, ENDOWMENT, FIRST_SEEDS, RESERVE_SHARE, Economy, Pool, importance, settle
+from crawler.core.http.urls import PageKey
+from crawler.core.opic.opic import COINS, ENDOWMENT, FIRST_SEEDS, RESERVE_SHARE, Economy, Pool, importance, settle
 from labs.experiments.graph import Floats, Graph, Ints, rows
 
 STALE = 8  # entries of the heap for each page, at most; then it is made again

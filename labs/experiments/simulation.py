@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from crawler.core.budget import Ledger, debited, grantable, today
+from crawler.core.budget.ledger import Ledger, debited, grantable, today
 from labs.experiments.measures import Copies, Measured
 from labs.experiments.policies.policy import LookBatch, Policy, Scene
 from labs.experiments.worlds.world import Floats, Ints, World

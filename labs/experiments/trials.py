@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from crawler.core.opic import FIRST_SEEDS, RESERVE_SHARE, WINDOW_PASSES
+from crawler.core.opic.opic import FIRST_SEEDS, RESERVE_SHARE, WINDOW_PASSES
 from labs.experiments.fixpoint import Errors, errors, fixpoint, offline_errors
 from labs.experiments.graph import Floats, Graph, relinked, reweighed
 from labs.experiments.interpolation import Interpolation, follow

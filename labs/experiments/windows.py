@@ -12,7 +12,7 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.opic import WINDOW_PASSES, history_after, importance
+from crawler.core.opic.opic import WINDOW_PASSES, history_after, importance
 from labs.experiments.graph import Floats, Ints
 from labs.experiments.opic import Crawl, Log
 

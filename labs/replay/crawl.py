@@ -13,10 +13,12 @@ from crawler.clock import Clock
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, path_and_query
-from crawler.engine import CrawlLimits, LeaseResult, ShiftHooks, open_resources, run_shift
-from crawler.engine.resources import CrawlResources
-from crawler.planner import plan_domains
+from crawler.core.http.urls import Authority, path_and_query
+from crawler.engine.coordinator import CrawlLimits
+from crawler.engine.resources import CrawlResources, open_resources
+from crawler.engine.shift import ShiftHooks, run_shift
+from crawler.engine.stats import LeaseResult
+from crawler.planner.plan import plan_domains
 from crawler.runtime.postgres.cluster import borrowed_postgres, ensure_postgres
 from crawler.settings import Settings
 from crawler.store import domains, record, report

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crawler.core.freshness import DAY, REMEMBERED, Findings, Floats, days_of_activity_ahead
+from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.gamma import Floats
+from crawler.core.freshness.site_activity import REMEMBERED, Findings, days_of_activity_ahead
 from labs.replay.history import PageLife
 
 GRID = np.geomspace(1 / 3000, 12, 40)  # changes a day: from one in eight years to one in two hours

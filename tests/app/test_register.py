@@ -9,9 +9,9 @@ import pytest
 
 from crawler.app.registration import FoundDomain, look_up, register, unasked
 from crawler.app.root_probe import RootProbe
-from crawler.core.budget import SharedBudget
+from crawler.core.budget.ledger import SharedBudget
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, Url
+from crawler.core.http.urls import Authority, Url
 from crawler.errors import BadInput
 from crawler.fetch import Http
 from crawler.store import claim, domains

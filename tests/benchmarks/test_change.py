@@ -19,7 +19,7 @@ from benchmarks.change.score import Judged, measure
 from benchmarks.change.serialise import REWRITES
 from benchmarks.change.site import Page, Site
 from benchmarks.change.widgets import WIDGETS, class_names
-from crawler.core.page import extract
+from crawler.core.page.content import extract
 from tests.engine.corpus import corpus
 
 DAY = timedelta(days=1)

@@ -7,7 +7,7 @@ from benchmarks.pages.decide import FIRST, LOOKS, look, paired, target_of, timed
 from benchmarks.pages.documents import PACKAGES, Document, of_size
 from benchmarks.pages.fingerprint import main_texts
 from crawler.core.change.change import Change
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from tests.engine.corpus import CorpusError
 
 PAGE = Document("made-up", Url("http://a.test/p"), b"<title>A</title><body><h1>A page</h1><p>Some words.</body></html>")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.store import domains, report
 from crawler.store.database import open_database
 from tests.commands import Recrawl, Site

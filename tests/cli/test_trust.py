@@ -1,4 +1,4 @@
-from crawler.core.http import Validators
+from crawler.core.http.response import Validators
 from crawler.core.validators import NO_TRUST, YOUNG, Trust, Validator, ValidatorStats
 from crawler.format.trust import describe_trust, format_conditional_request
 

@@ -7,7 +7,7 @@ import pytest
 from crawler.app.status import Wait, WaitReason, format_wait
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from tests.commands import Recrawl, Site
 
 FIRST = "2026-01-01T00:00Z"

@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from crawler.core.change.difference import SAME, Difference, difference, significant
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.change.observation import Observation, update_mask
-from crawler.core.http import Url, key_of
-from crawler.core.page import WHOLE, Block, BlockKind, BlockList, View, block_list, extract
+from crawler.core.http.urls import Url, key_of
+from crawler.core.page.content import extract
+from crawler.core.page.outline import Block, BlockKind, BlockList, block_list
+from crawler.core.page.selectors import WHOLE, View
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -3,7 +3,7 @@
 import pytest
 
 from crawler.core.domain import is_own_server
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 
 
 @pytest.mark.parametrize(

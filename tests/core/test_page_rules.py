@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRule, PageRules, RuleResult
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -22,7 +22,7 @@ import yaml
 from prometheus_client.core import Metric
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.runtime.machine import free_port, process
 from crawler.runtime.metrics.counted import Tally, ensure_metrics_folder, totals, write_counts
 from crawler.runtime.metrics.families import (

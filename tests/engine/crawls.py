@@ -14,8 +14,11 @@ from typing import Any
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, Url, key_of
-from crawler.engine import CrawlLimits, ShiftResult, open_resources, run_shift
+from crawler.core.http.urls import Authority, Url, key_of
+from crawler.engine.coordinator import CrawlLimits
+from crawler.engine.resources import open_resources
+from crawler.engine.shift import run_shift
+from crawler.engine.stats import ShiftResult
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database

@@ -9,7 +9,8 @@ from random import Random
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.engine import open_resources, run_shift
+from crawler.engine.resources import open_resources
+from crawler.engine.shift import run_shift
 from crawler.settings import Settings
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, START, answered, rows

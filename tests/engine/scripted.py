@@ -11,10 +11,13 @@ from zlib import crc32
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.core.http import Url
-from crawler.engine import CrawlLimits, ParserPool, ShiftResult, run_shift
+from crawler.core.http.urls import Url
+from crawler.engine.coordinator import CrawlLimits
+from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.engine.rendering.browsers import BrowserSource
 from crawler.engine.resources import CrawlResources
+from crawler.engine.shift import run_shift
+from crawler.engine.stats import ShiftResult
 from crawler.fetch import Http
 from crawler.settings import Settings
 from crawler.store import domains

@@ -4,11 +4,12 @@ from functools import partial
 
 import pytest
 
-from crawler.core.http import Answer, Url
-from crawler.core.page import BlockList
+from crawler.core.http.response import Answer
+from crawler.core.http.urls import Url
+from crawler.core.page.outline import BlockList
 from crawler.core.page_rules import PageRules
-from crawler.engine import DomainParser, ParserPool
 from crawler.engine.extra_fetches import fetch_again
+from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from tests.core.visit.test_compare import parsed
 from tests.core.visit.test_visit import KNOWN, NOW, fetched, html, seen
 

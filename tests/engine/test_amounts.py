@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.planner import plan_domains
+from crawler.planner.plan import plan_domains
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, START, coins_missing, page, rows

@@ -6,12 +6,11 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import Agreement, pooled_agreement
-from crawler.core.http import Authority
+from crawler.core.freshness.calibration import Agreement, pooled_agreement
+from crawler.core.http.urls import Authority
 from crawler.core.page_rules import PageRule
 from crawler.core.visit.visit import NEVER
-from crawler.planner import audit_domains, findings
-from crawler.planner.audit import ALL
+from crawler.planner.audit import ALL, audit_domains, findings
 from crawler.store import domains, plan
 from crawler.store.database import Database
 from flows.daily import show_audits

@@ -9,8 +9,9 @@ import pytest
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.engine import open_resources, run_shift
-from crawler.planner import plan_domains
+from crawler.engine.resources import open_resources
+from crawler.engine.shift import run_shift
+from crawler.planner.plan import plan_domains
 from crawler.settings import Settings
 from crawler.store import domains, hand_out
 from crawler.store.database import Database

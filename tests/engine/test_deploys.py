@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.store import plan, report
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, rows

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-from crawler.core.opic import Order
+from crawler.core.opic.order import Order
 from crawler.store.database import open_database
 from tests.engine.corpus import ORIGIN, Links, corpus, file_of, is_page, on_site
 from tests.engine.crawls import coins_missing, command

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crawler.core.opic import WINDOW_PASSES, importance
+from crawler.core.opic.opic import WINDOW_PASSES, importance
 from crawler.store.database import Database, open_database
 from tests.engine.corpus import copied, corpus, file_of, linked_pages
 from tests.engine.crawls import coins_missing, command, json_of, rows

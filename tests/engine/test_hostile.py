@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 
 from crawler.core.domain import Domain
-from crawler.core.http import Fetched, Url
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRules
-from crawler.engine import ParserPool
-from crawler.engine.parsing import DomainParser
+from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, RECRAWL, START, coins_missing, environ, register, rows

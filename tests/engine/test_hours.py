@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from crawler.clock import Clock
-from crawler.core.budget import opening, parse_hours
-from crawler.core.budget.hours import LAST_REQUEST
+from crawler.core.budget.hours import LAST_REQUEST, opening, parse_hours
 from crawler.core.domain import Domain
-from crawler.engine import open_resources, run_shift, try_page
-from crawler.engine.resources import CrawlResources
+from crawler.engine.resources import CrawlResources, open_resources
+from crawler.engine.shift import run_shift
+from crawler.engine.try_page import try_page
 from crawler.store import claim, domains
 from crawler.store.database import Database
 from labs.demo.server import LivingServer

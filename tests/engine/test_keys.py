@@ -11,8 +11,10 @@ import pytest
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
-from crawler.engine import ShiftResult, open_resources, try_page
+from crawler.core.http.urls import Authority
+from crawler.engine.resources import open_resources
+from crawler.engine.stats import ShiftResult
+from crawler.engine.try_page import try_page
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, START, crawl, register, rows

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.freshness import ChangeSignal
-from crawler.core.http import Url
+from crawler.core.freshness.signals import ChangeSignal
+from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRule
 from crawler.store import claim, domains, report
 from crawler.store.database import Database, open_database, upgrade

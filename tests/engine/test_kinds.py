@@ -4,10 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import ALL_KINDS, PRIOR
-from crawler.core.http import Authority
+from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.prior import ALL_KINDS
+from crawler.core.http.urls import Authority
 from crawler.format.explanation import format_change_rate
-from crawler.planner import plan_domains
+from crawler.planner.plan import plan_domains
 from crawler.settings import Settings
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database

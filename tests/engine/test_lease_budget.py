@@ -6,8 +6,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import cast
 
 from crawler.clock import Clock
-from crawler.core.budget import Refund
-from crawler.core.http import Answer, Relay, Relayed, Url
+from crawler.core.budget.ledger import Refund
+from crawler.core.http.response import Answer, Relay, Relayed
+from crawler.core.http.urls import Url
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.pacer import Pacer
 from crawler.engine.requests.requester import PacedWeb, Requester

@@ -7,7 +7,7 @@ import pytest
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRule
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.freshness import phase_of
+from crawler.core.freshness.value import phase_of
 from crawler.store.database import Database
 from crawler.store.report import check
 from labs.demo.server import LivingServer

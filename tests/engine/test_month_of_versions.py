@@ -7,10 +7,12 @@ import pytest
 
 from crawler.core.change.word_diff import PageDiff
 from crawler.core.domain import Domain
-from crawler.core.http import Fetched, Url
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
-from crawler.engine import DomainParser, ParserPool, diff_versions
+from crawler.engine.page_diff import diff_versions
+from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import VersionContent

@@ -3,7 +3,7 @@
 from itertools import cycle
 
 from crawler.core.domain import Domain
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, coins_missing, rows

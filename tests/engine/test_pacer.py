@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from crawler.clock import Clock
-from crawler.core.budget import parse_hours
-from crawler.core.http import Fetched, Reason, Unreached
+from crawler.core.budget.hours import parse_hours
+from crawler.core.http.response import Fetched, Reason, Unreached
 from crawler.engine.requests.pacer import LONGEST_FOR_LATENCY, Pacer
 from crawler.engine.requests.requester import latency_of
 from crawler.store.database import Database

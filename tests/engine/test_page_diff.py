@@ -4,11 +4,12 @@ from datetime import UTC, datetime, timedelta
 from crawler.core.change.word_diff import PageDiff, RunKind
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, Url
-from crawler.core.page import View
+from crawler.core.http.urls import Authority, Url
+from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.visit.visit import State
-from crawler.engine import ParserPool, diff_versions
+from crawler.engine.page_diff import diff_versions
+from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.report import KeptHeaders, PageVersion, VersionContent

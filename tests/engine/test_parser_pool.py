@@ -13,13 +13,13 @@ from typing import cast
 import psutil
 import pytest
 
-from crawler.core.http import Fetched, Url
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 from crawler.core.novelty import sample_of
-from crawler.core.page import View, parse
+from crawler.core.page.selectors import View
+from crawler.core.page.snapshot import parse
 from crawler.core.page_rules import PageRule, PageRules
-from crawler.engine import ParserPool
-from crawler.engine.parsing import DomainParser
-from crawler.engine.parsing.parser_pool import FairShares, ReadingLimits
+from crawler.engine.parsing.parser_pool import DomainParser, FairShares, ParserPool, ReadingLimits
 from crawler.engine.parsing.parser_process import STATM
 from crawler.engine.parsing.reader import PARSER
 from tests.core.printed import compressed, printed

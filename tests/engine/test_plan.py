@@ -8,10 +8,10 @@ import pytest
 from crawler.core.budget.shadow_price import CORRECTION_DOWN, CORRECTION_UP
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import PRIOR
-from crawler.core.http import Authority, Url
+from crawler.core.freshness.belief import PRIOR
+from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import PageRule
-from crawler.planner import Planned, plan_domains
+from crawler.planner.plan import Planned, plan_domains
 from crawler.settings import Settings
 from crawler.store import claim, domains, hand_out, record
 from crawler.store.database import Database

@@ -15,10 +15,12 @@ import pytest
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
-from crawler.engine import CrawlStats, ShiftHooks, ShiftResult, open_resources, run_shift
-from crawler.engine.processes import HelperLost, crew
-from crawler.engine.processes.helper import Equipment, Helper
+from crawler.engine.processes import crew
+from crawler.engine.processes.helper import Equipment, Helper, HelperLost
 from crawler.engine.requests.session import from_environment
+from crawler.engine.resources import open_resources
+from crawler.engine.shift import ShiftHooks, run_shift
+from crawler.engine.stats import CrawlStats, ShiftResult
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains
 from crawler.store.database import Database

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.visit.visit import State
 from crawler.store import domains
 from crawler.store.database import Database

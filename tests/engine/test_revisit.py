@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRules
 from crawler.format.explanation import format_due
 from crawler.planner.page_value import due_today

@@ -8,9 +8,12 @@ import pytest
 
 from crawler.clock import Clock
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import MAX_ROBOTS_BYTES, Authority
-from crawler.engine import CrawlLimits, Pacer, open_resources
+from crawler.core.http.robots import MAX_ROBOTS_BYTES
+from crawler.core.http.urls import Authority
+from crawler.engine.coordinator import CrawlLimits
 from crawler.engine.lease import crawl_lease
+from crawler.engine.requests.pacer import Pacer
+from crawler.engine.resources import open_resources
 from crawler.engine.store_port import LeasedStore
 from crawler.settings import Settings
 from crawler.store import claim, domains

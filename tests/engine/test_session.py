@@ -6,7 +6,8 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import NO_ACCESS, Authority, Reference, SecretSource, Url
+from crawler.core.http.credentials import NO_ACCESS, Reference, SecretSource
+from crawler.core.http.urls import Authority, Url
 from crawler.engine.requests.session import DomainSession, find_secrets, from_environment
 from crawler.fetch import DomainCookies, Http
 from tests.engine.crawls import START

@@ -11,9 +11,10 @@ import pytest
 from crawler.app.overview import DomainFacts, examine_domain, summarize_domain
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.http import path_and_query
-from crawler.engine import holder_name
-from crawler.planner import audit_domains, plan_domains
+from crawler.core.http.urls import path_and_query
+from crawler.engine.shift import holder_name
+from crawler.planner.audit import audit_domains
+from crawler.planner.plan import plan_domains
 from crawler.settings import settings
 from crawler.store import report
 from crawler.store.database import Database

@@ -6,9 +6,12 @@ from collections.abc import Collection
 import pytest
 
 from crawler.clock import Clock
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.visit.visit import Target
-from crawler.engine import CrawlLimits, ShiftResult, open_resources, run_shift
+from crawler.engine.coordinator import CrawlLimits
+from crawler.engine.resources import open_resources
+from crawler.engine.shift import run_shift
+from crawler.engine.stats import ShiftResult
 from crawler.engine.store_port import LeasedStore
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, START, answered, answering, coins_missing, crawl, register, rows

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawler.engine import ShiftResult, shift, store_port
+from crawler.engine import shift, store_port
+from crawler.engine.stats import ShiftResult
 from crawler.store import database
 from crawler.store.database import Database, open_database
 from tests.engine.crawls import QUICK, START, coins_missing, rows

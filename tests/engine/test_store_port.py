@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from crawler.clock import Clock
-from crawler.core.budget import Refund
+from crawler.core.budget.ledger import Refund
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.engine.store_port import LeasedStore
 from crawler.errors import StoreUnavailable
 from crawler.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.planner import plan_domains
+from crawler.planner.plan import plan_domains
 from crawler.store.database import Database
 from tests.engine.test_plan import AT, SETTINGS, registered
 from tests.store.made_up import take, targets

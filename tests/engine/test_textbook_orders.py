@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.opic import Order, Ordering
+from crawler.core.opic.order import Order, Ordering
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.engine.crawls import QUICK, START, coins_missing

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from crawler.core.domain import Domain
-from crawler.planner import judged_hours, traffic_findings
+from crawler.planner.traffic import judged_hours, traffic_findings
 from crawler.store import domains
 from crawler.store.database import Database
 from labs.demo.server import LivingServer

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain
-from crawler.core.http import Url
-from crawler.engine import ShiftResult
+from crawler.core.http.urls import Url
+from crawler.engine.stats import ShiftResult
 from crawler.format.explanation import format_due
 from crawler.store.database import Database
 from crawler.store.report import domain_report, explain

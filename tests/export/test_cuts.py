@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.export.chunks import MOST_CHARS, chunks_of
 from crawler.export.cuts import Part, cut, fence_after
 

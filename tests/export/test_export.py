@@ -18,7 +18,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 from warcio.checker import Checker
 
 from crawler.core.domain import Domain
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
 from crawler.export import Exported, Format, What, export
 from crawler.store import report

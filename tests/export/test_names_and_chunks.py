@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import Url, normalise
-from crawler.core.page import main_html
+from crawler.core.http.urls import Url, normalise
+from crawler.core.page.content import main_html
 from crawler.export.chunks import MOST_CHARS, chunks_of
 from crawler.export.markdown import path_of
 

@@ -4,7 +4,8 @@ import ssl
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from crawler.core.http import Answer, Reason, Unreached, Url
+from crawler.core.http.response import Answer, Reason, Unreached
+from crawler.core.http.urls import Url
 from crawler.fetch import Http
 from tests.patience import PATIENCE_S
 

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from tests.ports import next_port
 
 Send = Callable[[bytes], Awaitable[None]]

@@ -1,6 +1,7 @@
 """A domain's cookies go back where they came from, and nowhere else; there are not too many of them."""
 
-from crawler.core.http import Access, Url
+from crawler.core.http.credentials import Access
+from crawler.core.http.urls import Url
 from crawler.fetch import DomainCookies
 from crawler.fetch.cookies import MOST_BYTES, MOST_COOKIES
 from tests.engine.doors import Asked, Reply, door

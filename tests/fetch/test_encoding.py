@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import Reason
+from crawler.core.http.response import Reason
 from crawler.fetch.encoding import MAX_MEMBERS, decoded
 
 LIMIT = 1_000_000

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.http import Fetched, NotModified, Reason, Validators, normalise
+from crawler.core.http.response import Fetched, NotModified, Reason, Validators
+from crawler.core.http.urls import normalise
 from crawler.fetch.http import ACCEPT
 from tests.fetch.asking import AGENT, SOON, http, one, reason
 from tests.fetch.server import answer, serving

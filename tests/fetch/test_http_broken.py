@@ -5,7 +5,8 @@ import socket
 
 import pytest
 
-from crawler.core.http import Fetched, Reason, Url
+from crawler.core.http.response import Fetched, Reason
+from crawler.core.http.urls import Url
 from tests.fetch.asking import SOON, http, one, reason
 from tests.fetch.server import Request, Send, answer, serving
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.http import Bounds, Fetched, Reason, Unreached, Validators
+from crawler.core.http.response import Bounds, Fetched, Reason, Unreached, Validators
 from tests.fetch.asking import MEGABYTE, SOON, http, one, reason
 from tests.fetch.server import Request, Send, answer, serving
 from tests.patience import PATIENCE_S

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.http import Authority, Fetched, Reason, Unreached, Url
+from crawler.core.http.response import Fetched, Reason, Unreached
+from crawler.core.http.urls import Authority, Url
 from tests.fetch.asking import SOON, http, one, reason
 from tests.fetch.server import answer, serving
 

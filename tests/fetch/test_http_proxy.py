@@ -2,7 +2,8 @@
 
 import pytest
 
-from crawler.core.http import Authority, Fetched, Reason, Unreached, Url
+from crawler.core.http.response import Fetched, Reason, Unreached
+from crawler.core.http.urls import Authority, Url
 from crawler.fetch import Http, Proxy
 from tests.engine.doors import Asked, Reply, door, tunnel_proxy
 from tests.fetch.asking import AGENT, SOON, reason

@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from crawler.core.http import Fetched, Reason, Url
+from crawler.core.http.response import Fetched, Reason
+from crawler.core.http.urls import Url
 from tests.fetch.asking import SOON, http, one, reason
 from tests.fetch.server import answer, serving
 

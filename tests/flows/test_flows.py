@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, key_of
+from crawler.core.http.urls import Authority, key_of
 from crawler.runtime.children import tag_of, tagged
 from crawler.runtime.stack import Stack
 from crawler.runtime.up import down, up

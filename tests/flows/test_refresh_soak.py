@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.runtime.stack import Stack
 from crawler.runtime.up import down, up
 from crawler.settings import Settings

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from crawler.app.crawl import CrawlStats, FoundPage, ShiftResult, has_effect
 from crawler.core.change.change import Change
 from crawler.core.domain import Hold
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from flows.result import link, markdown, sentences, text
 
 HOSTILE = [

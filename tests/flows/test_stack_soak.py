@@ -18,7 +18,7 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.runtime.children import tag_of, tagged
 from crawler.runtime.postgres.cluster import running_postgres
 from crawler.runtime.stack import Stack

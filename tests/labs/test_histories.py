@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core.http import Url
-from crawler.core.page import read_url_list
+from crawler.core.http.urls import Url
+from crawler.core.page.lists.url_list import read_url_list
 from labs.__main__ import main
 from labs.replay.history import SiteHistory
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
 from labs.experiments.cli.replay import history_of
 from labs.experiments.looks import ReplayedLook

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from crawler.core.domain import Domain
-from crawler.core.http import Reference
-from crawler.engine import ParserPool
+from crawler.core.http.credentials import Reference
+from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.notify import Delivered, DeliveryContext, deliver
 from crawler.store import report, subscriptions
 from crawler.store.database import Database

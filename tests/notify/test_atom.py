@@ -8,8 +8,8 @@ import feedparser
 import pytest
 from lxml import etree
 
-from crawler.core.http import Url
-from crawler.core.page import BlockKind
+from crawler.core.http.urls import Url
+from crawler.core.page.outline import BlockKind
 from crawler.notify import AtomScope, atom_feed
 from crawler.notify.wording import HISTORY, history_of
 from crawler.server.ui.links import history_at

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from crawler.core.alert.condition import Condition, ConditionKind
-from crawler.core.page import View
+from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
-from crawler.engine import ParserPool
+from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.notify.reading import READ_AT_ONCE, Watch, read_feed_for
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database

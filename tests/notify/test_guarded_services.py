@@ -14,7 +14,7 @@ from apprise import Apprise, NotifyBase
 from apprise.plugins.discord import NotifyDiscord
 from apprise.plugins.slack import NotifySlack
 
-from crawler.engine import child_environment
+from crawler.engine.machine import child_environment
 from crawler.errors import BadInput
 from crawler.notify import checked_target
 from crawler.notify.sending import run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core.http import parse_reference
+from crawler.core.http.credentials import parse_reference
 from crawler.runtime.children import WORKER, end, start
 from crawler.runtime.machine import private_folder
 from crawler.runtime.secrets import lacking_in_worker, secrets_of

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from crawler.engine import ParserPool
+from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.notify import DeliveryContext, send_test
 from crawler.store import outbox, subscriptions
 from crawler.store.database import Database

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.core.freshness import ChangeSignal
-from crawler.core.http import Url
+from crawler.core.freshness.signals import ChangeSignal
+from crawler.core.http.urls import Url
 from crawler.json_lines import values_of
 from crawler.store import domains, outbox, report, subscriptions
 from crawler.store.database import Database

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.notify import AtomScope, atom_feed, headline
 from crawler.notify.payload import content_of
 from crawler.notify.wording import calling_nobody, text_of

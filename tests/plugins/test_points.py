@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.plugins import NO_PLUGINS, PageScore, ReadContent, ReaderOfType, RevisitRule, UrlFilter, load, survey
 from crawler.plugins.points import (
     POINTS,

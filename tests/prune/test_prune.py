@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.http import Authority, key_of
+from crawler.core.http.urls import Authority, key_of
 from crawler.core.retention import Dated, kept_versions
 from crawler.core.visit.visit import State
 from crawler.errors import CursorTooOld

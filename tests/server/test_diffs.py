@@ -1,7 +1,7 @@
 """Differences in a list: the words that differ are marked, and where an event's text was cut nothing is made up."""
 
 from crawler.core.change.word_diff import diff_texts
-from crawler.core.page import BlockKind
+from crawler.core.page.outline import BlockKind
 from crawler.server.ui.diffs import marked, noise_in, short_runs, statuses
 from crawler.store.report import Edit
 

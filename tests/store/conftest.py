@@ -5,7 +5,7 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.store import domains
 from crawler.store.database import Database, open_database
 

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Answer, Authority, Fetched, PageKey, Reason, Unreached, Url, parse_robots
-from crawler.core.opic import Order, Ordering, aged, level_of, ranks_of
+from crawler.core.http.response import Answer, Fetched, Reason, Unreached
+from crawler.core.http.robots import parse_robots
+from crawler.core.http.urls import Authority, PageKey, Url
+from crawler.core.opic.order import Order, Ordering, aged, level_of, ranks_of
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, State, Target, Visit
 from crawler.store import claim, domains, hand_out, record

@@ -5,8 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness import Defaults
-from crawler.core.http import ALLOW_ALL, Answer, Fetched, NotModified, PageKey, Url, Validators, key_of
+from crawler.core.freshness.terms import Defaults
+from crawler.core.http.response import Answer, Fetched, NotModified, Validators
+from crawler.core.http.robots import ALLOW_ALL
+from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Target, Visit
 from crawler.store import claim, hand_out, record

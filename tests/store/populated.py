@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey, key_of
+from crawler.core.http.urls import PageKey, key_of
 from crawler.store.database import Database
 from tests.store.made_up import url
 

@@ -6,7 +6,7 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.errors import BadInput
 from crawler.store import domains, migrate, report
 from crawler.store.database import MIGRATIONS, Database, open_database, upgrade

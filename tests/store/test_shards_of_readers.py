@@ -16,9 +16,9 @@ import pytest
 
 import crawler.store
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey, Url, key_of
+from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.errors import CursorTooOld
-from crawler.planner import plan_domains
+from crawler.planner.plan import plan_domains
 from crawler.prune import prune
 from crawler.settings import Settings
 from crawler.store import domains, report, retention

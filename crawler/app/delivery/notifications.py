@@ -10,9 +10,10 @@ from crawler.app.registration import domain_named
 from crawler.clock import Clock
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.domain import Domain
-from crawler.core.http import SecretSource, parse_reference, pattern_of, refusals_of
-from crawler.core.page import View
-from crawler.engine import ParserPool
+from crawler.core.http.credentials import SecretSource, parse_reference
+from crawler.core.http.urls import pattern_of, refusals_of
+from crawler.core.page.selectors import View
+from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, StoreUnavailable, failure_in
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.format.values import format_count

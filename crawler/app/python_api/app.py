@@ -17,7 +17,7 @@ from crawler.app.reports import measure_freshness
 from crawler.app.settings import SettingsPatch
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.errors import BadInput
 from crawler.export import SearchHit
 from crawler.settings import Settings

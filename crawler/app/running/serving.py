@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from crawler.core.domain import Domain
-from crawler.engine import ParserPool, child_environment, give_back
-from crawler.engine import settle_memory as release_memory
+from crawler.engine.machine import child_environment, give_back
+from crawler.engine.machine import settle_memory as release_memory
+from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import CrawlerError
 from crawler.plugins import load
 from crawler.runtime.children import TAG

@@ -10,8 +10,9 @@ from enum import StrEnum
 
 from crawler.core.change.explain import ExplainedBlock, explain_blocks
 from crawler.core.change.mask import NoiseMask
-from crawler.core.http import Expression
-from crawler.core.page import WHOLE, BlockKind, BlockList
+from crawler.core.http.expressions import Expression
+from crawler.core.page.outline import BlockKind, BlockList
+from crawler.core.page.selectors import WHOLE
 
 EXPRESSION = "re:"
 MOST_CHARS = 1000  # of a text that is looked for

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from crawler.core.http import backoff
+from crawler.core.http.backoff import backoff
 
 DAY = timedelta(days=1)
 DAYS_OF_WEEK = 7

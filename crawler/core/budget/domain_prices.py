@@ -25,7 +25,7 @@ from crawler.core.budget.find_root import LEAST_PRICE, TINY
 from crawler.core.budget.page_arrays import PageArrays, first_looks
 from crawler.core.budget.sample import joined
 from crawler.core.budget.shadow_price import EVEN, Budget, Shares, Work, shadow_price, shadow_prices
-from crawler.core.freshness import Floats
+from crawler.core.freshness.gamma import Floats
 
 MOVED_BY = 1.25  # factor by which a price must rise or fall, before pages that wait by the old one are scored again
 NEARLY = 0.999  # of a limit, from which on it counts as used to the full

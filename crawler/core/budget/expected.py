@@ -11,7 +11,8 @@ from crawler.core.budget.cost import Price
 from crawler.core.budget.find_root import CLOSE, LEAST_PRICE, find_root
 from crawler.core.budget.page_arrays import PageArrays, ageing, gaps
 from crawler.core.budget.shadow_price import EVEN, MOST_RATE, Shares, Work, shadow_prices, spent
-from crawler.core.freshness import NOT_ZERO, Floats, Numbers, fresh_days
+from crawler.core.freshness.gamma import Floats, Numbers
+from crawler.core.freshness.value import NOT_ZERO, fresh_days
 
 FACTORS = (0.1, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 5.0, 10.0)  # of today's budget, for `recrawl plan`
 

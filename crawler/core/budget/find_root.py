@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness import Floats
+from crawler.core.freshness.gamma import Floats
 
 LEAST_PRICE, MOST_PRICE = 1e-9, 1e12  # where nothing is scarce, and where there is nothing to spend
 CLOSE = 1e-4  # of the height, and of the price

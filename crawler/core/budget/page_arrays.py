@@ -6,14 +6,8 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness import (
-    Floats,
-    Numbers,
-    PlannedSource,
-    aged_before_look,
-    first_values,
-    mean_gap,
-)
+from crawler.core.freshness.gamma import Floats, Numbers
+from crawler.core.freshness.value import PlannedSource, aged_before_look, first_values, mean_gap
 
 SAMPLE = 50_000  # pages; a price is then right to a few per cent, and freshness is flat around its optimum
 SAMPLE_PER_DOMAIN = 200  # of each domain at least, if it has them: a small domain has a price of its own

@@ -6,18 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crawler.core.budget.sample import PageSample, moments_in
-from crawler.core.freshness import (
-    ALL_KINDS,
-    NO_KIND,
-    Belief,
-    Floats,
-    KindPrior,
-    Moments,
-    in_kind,
-    pooled,
-    prior_of_kind,
-    refit,
-)
+from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.gamma import Floats
+from crawler.core.freshness.prior import ALL_KINDS, NO_KIND, KindPrior, Moments, in_kind, pooled, prior_of_kind, refit
 
 ROUNDS = 5  # of expectation maximization at a time, so that priors follow the first visits of a site within a day
 

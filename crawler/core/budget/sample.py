@@ -8,25 +8,13 @@ import numpy as np
 from crawler.core.budget.cost import Costs, RequestKind
 from crawler.core.budget.page_arrays import NOBODY, Flags, Groups, PageArrays, page_arrays, subset
 from crawler.core.budget.shadow_price import Work
-from crawler.core.freshness import (
-    BY_PRICE,
-    DAY,
-    NO_SOURCE,
-    PRIOR,
-    Belief,
-    Floats,
-    Moments,
-    PricePolicy,
-    RevisitPolicy,
-    SourceWorth,
-    amount_factor,
-    expected_amount,
-    moments,
-    refit_amounts,
-    signals_per_day,
-    weights_of,
-    with_prior,
-)
+from crawler.core.freshness.amount import amount_factor, expected_amount, refit_amounts
+from crawler.core.freshness.belief import DAY, PRIOR, Belief
+from crawler.core.freshness.gamma import Floats
+from crawler.core.freshness.policies import BY_PRICE, PricePolicy, RevisitPolicy
+from crawler.core.freshness.prior import Moments, moments, with_prior
+from crawler.core.freshness.signals import NO_SOURCE, SourceWorth, signals_per_day
+from crawler.core.freshness.value import weights_of
 
 # Of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, follows, amount_total,
 # amount_changes, silent_days, weight.

@@ -15,7 +15,7 @@ import numpy as np
 from crawler.core.budget.cost import Price
 from crawler.core.budget.find_root import CLOSE, TINY, find_root
 from crawler.core.budget.page_arrays import NOBODY, PageArrays, first_looks, looks_per_day
-from crawler.core.freshness import Floats, Numbers
+from crawler.core.freshness.gamma import Floats, Numbers
 
 DISCOVERY_DAYS = 1.0  # within which a backlog of new pages is to be fetched, if the budget allows it
 MOST_RATE = 1e15  # "no limit" as a finite number, so that a share of it is a number, too

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.noise.words import Words
-from crawler.core.page import Block, number_of
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Block
 
 MOST_COUNTED = 2048  # blocks of one domain that are counted, and as many paths
 MOST_NEW = 256  # blocks of one page that were not met before, from its beginning, and as many from its end

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from crawler.core.change.difference import NO_DISTANCE, SAME, Difference, Distance
-from crawler.core.page import Version, distance_bits
+from crawler.core.page.fingerprint import distance_bits
+from crawler.core.page.snapshot import Version
 
 
 class Change(StrEnum):

@@ -16,10 +16,11 @@ from itertools import islice
 
 from crawler.core.change.boilerplate import ENOUGH_PAGES, ENOUGH_TURNS, Boilerplate, form_of
 from crawler.core.change.variants import numbers_of
-from crawler.core.http import PageKey, Url, key_of, path_and_query
+from crawler.core.http.urls import PageKey, Url, key_of, path_and_query
 from crawler.core.noise.bounds import newest
 from crawler.core.noise.noise import Volatile
-from crawler.core.page import Block, BlockKind, BlockList, number_of
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Block, BlockKind, BlockList
 
 ENOUGH_ALIKE = 2  # distinct pages with one edit: its place is evidence already
 WITHIN = timedelta(days=30)  # between two pages with an edit; a small budget takes weeks for all pages

@@ -10,7 +10,8 @@ from crawler.core.change.difference import Difference, significant
 from crawler.core.change.mask import NoiseMask
 from crawler.core.noise.dates import tells_the_day
 from crawler.core.noise.words import words_of
-from crawler.core.page import Block, BlockKind, BlockList, View
+from crawler.core.page.outline import Block, BlockKind, BlockList
+from crawler.core.page.selectors import View
 
 
 class Why(StrEnum):

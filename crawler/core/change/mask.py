@@ -6,7 +6,7 @@ from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate, form_of
 from crawler.core.change.edits import NO_EDITS, Edits, TemplateEdits
 from crawler.core.change.variants import Variants
 from crawler.core.noise.noise import NOTHING_VOLATILE, Volatile
-from crawler.core.page import Block
+from crawler.core.page.outline import Block
 
 
 @dataclass(frozen=True, slots=True)

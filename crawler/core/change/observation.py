@@ -22,13 +22,13 @@ from crawler.core.change.edits import (
     take_due,
 )
 from crawler.core.change.mask import NoiseMask
-from crawler.core.http import PageKey, Url
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.alignment import learn_aliases
 from crawler.core.noise.dates import learn_stamps
 from crawler.core.noise.noise import Volatile, trimmed
 from crawler.core.noise.relative_time import learn_elapsed
 from crawler.core.noise.repeat_fetch import count_changes, learn_from_repeat
-from crawler.core.page import Block, BlockList, is_watched
+from crawler.core.page.outline import Block, BlockList, is_watched
 
 MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
 MOST_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not

@@ -9,10 +9,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.noise.bounds import newest
 from crawler.core.noise.words import NUMBER, Words, numberless
-from crawler.core.page import number_of
+from crawler.core.page.fingerprint import number_of
 
 MOST_VARIANTS = 2048  # blocks of one domain's pages that went or came; the oldest are forgotten first
 MOST_BLOCKS = 64  # of one look; a page that is written anew has no variants

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crawler.core.noise.alignment import counterparts, gaps
 from crawler.core.noise.words import words_of
-from crawler.core.page import Block, BlockKind, BlockList
+from crawler.core.page.outline import Block, BlockKind, BlockList
 
 LEAST_ALIKE = 0.4  # Dice coefficient of two blocks' words, from which on one is taken for an edit of the other
 MOST_PAIRS = 4096  # of blocks in one gap that are compared by their words; beyond, their paths tell which is which

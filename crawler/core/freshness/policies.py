@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 from crawler.core.freshness.amount import BITS, bits_of_amount
 from crawler.core.freshness.belief import DAY, Belief
 from crawler.core.freshness.value import interval
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 
 LONGER = 2.0  # factor on a period at whose end nothing was found, in the first steps
 SETTLED_STEP = 0.25  # power of a step in the long run, and how fast it gets there: a period would swing for ever

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.freshness.gamma import Floats, Numbers, digamma, shape_of
-from crawler.core.http import Authority, Url, public_suffix
+from crawler.core.http.urls import Authority, Url, public_suffix
 
 LEAN = 20.0  # pages' worth of weight of the larger group in the smaller: of a domain in its templates, and so on up
 LEAST_SHAPE = 0.1  # a0 below would let one look decide everything

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crawler.core.http import PageKey, Url
+from crawler.core.http.urls import PageKey, Url
 
 ENOUGH_LOOKS = 3  # good ones of each page since its text is what it is
 LEAST_SHARED_BYTES = 500  # of main text, some 80 words: notes of a few lines are equal without being copies

@@ -26,7 +26,7 @@ import numpy as np
 
 from crawler.core.freshness.belief import DAY, Belief, learn_changed
 from crawler.core.freshness.gamma import Floats, Numbers, digamma, log_gamma, shape_of
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 
 MOST_COUNTED = 255  # signals of one source about one page since its last look
 MOST_TERMS = 8  # of a power of many signals, which then count as so many that say as much together

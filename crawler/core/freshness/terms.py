@@ -9,7 +9,7 @@ from crawler.core.freshness.amount import UsualAmount
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.freshness.policies import BY_PRICE, NO_OTHERS, RevisitPolicy
 from crawler.core.freshness.signals import SourceWorth
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 
 
 class Wanted(IntEnum):

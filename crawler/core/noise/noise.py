@@ -23,7 +23,8 @@ from crawler.core.noise.words import (
     pattern_of,
     words_of,
 )
-from crawler.core.page import Block, BlockKind, BlockList, number_of
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Block, BlockKind, BlockList
 
 MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
 MOST_SAME = 32  # patterns of one path and number of words

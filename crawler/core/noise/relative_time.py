@@ -9,12 +9,13 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.noise.bounds import newest
 from crawler.core.noise.noise import MOST_PATHS, Volatile
 from crawler.core.noise.stability import CounterStats
 from crawler.core.noise.words import pattern_of
-from crawler.core.page import Block, number_of
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Block
 
 FOUND_COUNTING = 3  # times that a number has counted the time exactly, before it is believed to do so
 ENOUGH_GROWTHS = 2  # that differ from each other, and are more than 1

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.noise.bounds import newest
 from crawler.core.noise.noise import (
     MOST_NOISE,
@@ -24,7 +24,8 @@ from crawler.core.noise.noise import (
 from crawler.core.noise.session_params import ParameterAtPath, learn_parameters, moved_in, parameter_of, path_of
 from crawler.core.noise.stability import PROVEN, UNPROVEN, PathStats, ShapeStats, VolatilityCount
 from crawler.core.noise.words import Words, is_same_block, pattern_of, words_of
-from crawler.core.page import Block, BlockKind, BlockList, number_of
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Block, BlockKind, BlockList
 
 MOSTLY = 0.5  # share of the blocks of one path that differ, from which on the path swung
 

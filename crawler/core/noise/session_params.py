@@ -12,7 +12,8 @@ from functools import lru_cache
 from crawler.core.noise.bounds import newest
 from crawler.core.noise.stability import UNPROVEN, VolatilityCount
 from crawler.core.noise.words import Words, words_of
-from crawler.core.page import Block, BlockKind, number_of
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Block, BlockKind
 
 MOST_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise
 MOST_NAME = 200  # characters

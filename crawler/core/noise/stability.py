@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 
 # Second fetches in which a path may stand still for each in which it differed as a whole: of a few banners in turn two
 # can be equal. A fetch in which only some of its blocks differed counts twice: the other blocks are the page's own.

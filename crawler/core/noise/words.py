@@ -3,7 +3,8 @@
 import re
 from functools import lru_cache
 
-from crawler.core.page import IDEOGRAPHS, Block, BlockKind
+from crawler.core.page.fingerprint import IDEOGRAPHS
+from crawler.core.page.outline import Block, BlockKind
 
 Words = tuple[str, ...]
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 
 COINS = 10**15  # of one domain; a share of a share stays whole, and the sum fits in 64 bits
 ENDOWMENT = COINS // 10**7  # of each page; enough for ten million of them, and a hundred million shares of each

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
-from crawler.core.http import Pattern, Url, path_and_query, pattern_of
+from crawler.core.http.urls import Pattern, Url, path_and_query, pattern_of
 from crawler.core.opic.opic import ENDOWMENT, Pool
 
 STEPS = 8  # of rank for each endowment of cash

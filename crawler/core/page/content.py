@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.core.http import Url, normalise, normalise_all
+from crawler.core.http.urls import Url, normalise, normalise_all
 from crawler.core.page.blocks import text_and_main_of, without_frame
 from crawler.core.page.charset import decoded
 from crawler.core.page.document import Document, ReadDocument, collapsed

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from crawler.core.http import Url, normalise_all
+from crawler.core.http.urls import Url, normalise_all
 
 PART_CHARS = 1 << 17
 _PART_END = re.compile(r"\s")

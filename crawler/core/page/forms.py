@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborNode
 
-from crawler.core.http import Url, normalise
+from crawler.core.http.urls import Url, normalise
 from crawler.core.page.html import base_of, parse_html
 
 MOST_CONTROLS = 200  # of one form

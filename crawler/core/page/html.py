@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from crawler.core.http import Url, normalise
+from crawler.core.http.urls import Url, normalise
 from crawler.core.page.charset import decoded
 
 FREE_TAGS = 1000  # with fewer, nothing costs more than a second and 100 MB, and to count would not pay

@@ -10,7 +10,7 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.http import Url, normalise
+from crawler.core.http.urls import Url, normalise
 from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, POINTING_IDS, TEXT_ID, UNSEEN_TAGS, OpenBlocks, not_shown
 from crawler.core.page.content import META_SELECTOR, PageContent, extract
 from crawler.core.page.document import ReadDocument, spaced

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pypdfium2
 from pypdfium2 import raw
 
-from crawler.core.http import MOST_LINKS, Url, normalise_all
+from crawler.core.http.urls import MOST_LINKS, Url, normalise_all
 from crawler.core.page.document import Document, collapsed
 
 MOST_PAGES = 3000  # three seconds; no manual on the web is longer

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.core.http import Url, normalise_all
+from crawler.core.http.urls import Url, normalise_all
 from crawler.core.page.html import Markup
 
 MAX_SHELL_CHARS = 200  # of text, in a page that leaves the rest to its scripts

@@ -6,7 +6,7 @@ from itertools import chain
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
-from crawler.core.http import Expression
+from crawler.core.http.expressions import Expression
 
 MOST_CHARS = 500  # of a selector or an expression
 XPATH = "xpath:"  # in front of one

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract
 from crawler.core.page.document import ReadDocument
 from crawler.core.page.fingerprint import Fingerprint, digest, fingerprint_of

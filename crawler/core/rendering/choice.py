@@ -2,7 +2,8 @@
 
 from typing import Literal, assert_never
 
-from crawler.core.page import Parsed, has_scripts
+from crawler.core.page.script_signs import has_scripts
+from crawler.core.page.snapshot import Parsed
 from crawler.core.rendering.memory import RenderMemory, has_probes_left, is_probe_due
 from crawler.core.rendering.outcome import RenderChoice, RenderEvidence, evidence_of
 

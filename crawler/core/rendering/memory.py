@@ -7,7 +7,7 @@ nothing of the articles.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from crawler.core.http import PageKey, Url
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.rendering.outcome import NO_GAIN, RenderChoice, RenderEvidence, RenderGain, hash_of
 
 MAX_TEMPLATES = 400  # of a domain, with the kinds of evidence in each; pages of further ones share one

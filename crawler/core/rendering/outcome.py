@@ -7,8 +7,9 @@ from datetime import timedelta
 from enum import StrEnum
 from hashlib import blake2b
 
-from crawler.core.http import Url
-from crawler.core.page import Parsed, ScriptSign
+from crawler.core.http.urls import Url
+from crawler.core.page.script_signs import ScriptSign
+from crawler.core.page.snapshot import Parsed
 
 MOST_ADDITIONS = 256  # of one page that are remembered as what scripts add everywhere
 LEAST_WORDS = 8  # that are new, for a gain by text alone, or more than there were: "3 comments" needs no browser

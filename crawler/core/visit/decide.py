@@ -19,10 +19,15 @@ from crawler.core.change.observation import (
     update_with_difference,
 )
 from crawler.core.change.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
-from crawler.core.http import Answer, Fetched, NotModified, PageKey, Unreached, Url, http_date
+from crawler.core.http.backoff import http_date
+from crawler.core.http.response import Answer, Fetched, NotModified, Unreached
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.repeat_fetch import hidden_by_mask, wants_test
 from crawler.core.novelty import sample_of
-from crawler.core.page import Block, PageContent, Parsed, Snapshot, Version, digest, left_out, parse
+from crawler.core.page.content import PageContent
+from crawler.core.page.fingerprint import digest
+from crawler.core.page.outline import Block, left_out
+from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
 from crawler.core.soft_errors import SoftErrorSignals
 from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_visit, redirected_visit, unreached_visit
 from crawler.core.visit.links import canonical_of, feeds_of, links_of

@@ -4,9 +4,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change, Rung, Verdict
-from crawler.core.freshness import Wanted, phase_of
-from crawler.core.http import Answer, Fetched, Reason, Unreached, retry_after
-from crawler.core.page import PageContent
+from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.value import phase_of
+from crawler.core.http.backoff import retry_after
+from crawler.core.http.response import Answer, Fetched, Reason, Unreached
+from crawler.core.page.content import PageContent
 from crawler.core.rendering.outcome import RenderFailure
 from crawler.core.visit.links import led_to, link_of
 from crawler.core.visit.visit import (

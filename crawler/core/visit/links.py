@@ -2,8 +2,8 @@
 
 from urllib.parse import unquote, urlsplit
 
-from crawler.core.http import Authority, PageKey, Refusal, Url, authority_of, key_of
-from crawler.core.page import PageContent
+from crawler.core.http.urls import Authority, PageKey, Refusal, Url, authority_of, key_of
+from crawler.core.page.content import PageContent
 from crawler.core.visit.visit import ExternalLinks, Known, Link, Target, refusal_of
 
 MOST_LINKS = 5000  # of one page; the rest says nothing about importance any more

@@ -10,9 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change, Rung, Verdict
-from crawler.core.freshness import ChangeSignal, SignalSource
-from crawler.core.http import Fetched, Refusal, Url, key_of
-from crawler.core.page import ListDate, ListEntry, ListKind, Snapshot, UrlList, digest, parse
+from crawler.core.freshness.signals import ChangeSignal, SignalSource
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Refusal, Url, key_of
+from crawler.core.page.fingerprint import digest
+from crawler.core.page.lists.dates import ListDate
+from crawler.core.page.lists.url_list import ListEntry, ListKind, UrlList
+from crawler.core.page.snapshot import Snapshot, parse
 from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE, failed_visit
 from crawler.core.visit.update import learnt_visit
 from crawler.core.visit.visit import (

@@ -4,30 +4,23 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change, Verdict
-from crawler.core.freshness import (
+from crawler.core.freshness.amount import Amounts, UsualAmount, amount_of, expected_amount, factor_of, with_change
+from crawler.core.freshness.belief import (
     DAY,
-    Amounts,
     Belief,
-    Looked,
-    UsualAmount,
-    Wanted,
-    amount_of,
     chance_changed_of_one,
     changed,
     changed_at,
-    changed_heard,
-    expected_amount,
-    factor_of,
     fade,
-    first_gap,
-    heard_about,
-    heard_days_of_one,
     is_believable,
-    recall_of,
     same,
-    with_change,
 )
-from crawler.core.http import Fetched, NotModified, http_date
+from crawler.core.freshness.policies import Looked
+from crawler.core.freshness.signals import changed_heard, heard_about, heard_days_of_one, recall_of
+from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.value import first_gap
+from crawler.core.http.backoff import http_date
+from crawler.core.http.response import Fetched, NotModified
 from crawler.core.visit.visit import AWAY, NEVER, State, Target, Visit, unchanged_visit
 
 TEACHES = frozenset({Change.SAME, Change.COSMETIC, Change.CHANGED})  # of how often a page changes

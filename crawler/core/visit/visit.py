@@ -6,24 +6,17 @@ from enum import StrEnum
 
 from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.freshness import NO_AMOUNTS, USUAL_TERMS, Amounts, Belief, Terms, Wanted
-from crawler.core.http import (
-    NO_VALIDATORS,
-    Answer,
-    Authority,
-    Fetched,
-    NotModified,
-    PageKey,
-    Reason,
-    Refusal,
-    RobotsRules,
-    Scope,
-    Unreached,
-    Url,
-    Validators,
-)
+from crawler.core.freshness.amount import NO_AMOUNTS, Amounts
+from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.terms import USUAL_TERMS, Terms, Wanted
+from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.http.robots import RobotsRules
+from crawler.core.http.urls import Authority, PageKey, Refusal, Scope, Url
 from crawler.core.novelty import Sample
-from crawler.core.page import BlockList, HtmlEnd, ListKind, Parsed, Snapshot, Version
+from crawler.core.page.content import HtmlEnd
+from crawler.core.page.lists.url_list import ListKind
+from crawler.core.page.outline import BlockList
+from crawler.core.page.snapshot import Parsed, Snapshot, Version
 from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.rendering.outcome import NO_RENDERING, Rendering
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals

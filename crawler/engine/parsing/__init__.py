@@ -2,5 +2,3 @@
 
 `ParserPool` shares a few processes out among domains; `DomainParser` is what one domain has of it. Uses core alone.
 """
-
-from crawler.engine.parsing.parser_pool import DomainParser, ParserPool, readers_wanted

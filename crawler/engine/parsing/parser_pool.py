@@ -15,9 +15,14 @@ from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
-from crawler.core.http import Fetched, Url
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 from crawler.core.novelty import parse_with_sample
-from crawler.core.page import WHOLE, BlockList, Parsed, UrlList, View, block_list, kind_of, parse, read_url_list
+from crawler.core.page.lists.url_list import UrlList, read_url_list
+from crawler.core.page.media_type import kind_of
+from crawler.core.page.outline import BlockList, block_list
+from crawler.core.page.selectors import WHOLE, View
+from crawler.core.page.snapshot import Parsed, parse
 from crawler.core.page_rules import PageRules
 from crawler.engine.machine import usable_cores
 from crawler.engine.parsing.parser_process import packed

@@ -4,6 +4,3 @@
 claims and counts leases need not know where they are crawled. `helper_process` is what a helper runs, `Helper` is one
 seen from outside, with what they say to each other. Uses what a lease is crawled with; the shift calls it.
 """
-
-from crawler.engine.processes.crew import Crew, at_work
-from crawler.engine.processes.helper import HelperLost

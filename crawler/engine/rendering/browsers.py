@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
-from crawler.core.http import Fetched, Url
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.core.visit.visit import Known
 

@@ -4,9 +4,12 @@ from dataclasses import dataclass, field, replace
 from html import escape
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import Wanted, template_of
-from crawler.core.http import Fetched, PageKey, Url
-from crawler.core.page import Parsed, kind_of
+from crawler.core.freshness.prior import template_of
+from crawler.core.freshness.terms import Wanted
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import PageKey, Url
+from crawler.core.page.media_type import kind_of
+from crawler.core.page.snapshot import Parsed
 from crawler.core.page_rules import PageRules
 from crawler.core.rendering.choice import choice_of
 from crawler.core.rendering.memory import RenderMemory, memory_after, memory_after_failure, pages_to_render
@@ -24,7 +27,7 @@ from crawler.core.rendering.outcome import (
 )
 from crawler.core.visit.decide import needs_parsing, wants_blocks
 from crawler.core.visit.visit import Known, Target
-from crawler.engine.parsing import DomainParser
+from crawler.engine.parsing.parser_pool import DomainParser
 from crawler.engine.rendering.browsers import PageRenderer
 
 RENDERED_TYPE = "text/html; charset=utf-8"

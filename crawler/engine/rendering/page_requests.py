@@ -5,19 +5,9 @@ from collections.abc import Collection
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from crawler.core.http import (
-    Authority,
-    Fetched,
-    Method,
-    Reason,
-    Relay,
-    Relayed,
-    RobotsRules,
-    Unreached,
-    Url,
-    authority_of,
-    normalise,
-)
+from crawler.core.http.response import Fetched, Method, Reason, Relay, Relayed, Unreached
+from crawler.core.http.robots import RobotsRules
+from crawler.core.http.urls import Authority, Url, authority_of, normalise
 from crawler.errors import CrawlerError
 from crawler.fetch.browser import BrowserAnswer, BrowserRequest
 

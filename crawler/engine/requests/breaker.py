@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from crawler.clock import Clock
 from crawler.core.domain import Hold, Lease
-from crawler.core.http import backoff
+from crawler.core.http.backoff import backoff
 from crawler.core.visit.lifecycle import MOST_OF_ONE_PAGE
 from crawler.core.visit.visit import FIRST_RETRY, Visit
 from crawler.settings import Settings

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from typing import Protocol
 
 from crawler.clock import Clock
-from crawler.core.budget import NO_REFUND, Refund
+from crawler.core.budget.ledger import NO_REFUND, Refund
 from crawler.store.claim import Grant
 
 

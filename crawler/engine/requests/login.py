@@ -6,17 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from crawler.core.domain import Domain
-from crawler.core.http import (
-    NO_VALIDATORS,
-    Answer,
-    Fetched,
-    LoginReference,
-    Unreached,
-    Url,
-    normalise,
-    path_and_query,
-)
-from crawler.core.page import LoginForm, login_form_in
+from crawler.core.http.credentials import LoginReference
+from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, Unreached
+from crawler.core.http.urls import Url, normalise, path_and_query
+from crawler.core.page.forms import LoginForm, login_form_in
 from crawler.core.visit.visit import PERMANENT, TEMPORARY
 from crawler.engine.requests.requester import Requester
 from crawler.engine.requests.session import DomainSession

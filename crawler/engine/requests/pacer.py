@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from crawler.clock import Clock
-from crawler.core.budget import ALWAYS, Hours, speed_at
+from crawler.core.budget.hours import ALWAYS, Hours, speed_at
 from crawler.core.domain import Lease
 
 # Of smoothed latency, a pause is never longer for it, as Heritrix has it (maxDelayMs; its delayFactor is 5, that of

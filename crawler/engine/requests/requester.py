@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
-from crawler.core.http import (
-    NO_ACCESS,
+from crawler.core.http.credentials import NO_ACCESS
+from crawler.core.http.response import (
     NO_VALIDATORS,
     USUAL_BOUNDS,
     Answer,
@@ -24,9 +24,9 @@ from crawler.core.http import (
     Relay,
     Relayed,
     Unreached,
-    Url,
     Validators,
 )
+from crawler.core.http.urls import Url
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.pacer import Pacer
 from crawler.engine.requests.session import DomainSession

@@ -7,24 +7,11 @@ from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease, RobotsCopy
-from crawler.core.http import (
-    ALLOW_ALL,
-    MAX_ROBOTS_BYTES,
-    REFUSE_ALL,
-    USUAL_BOUNDS,
-    Answer,
-    Authority,
-    Bounds,
-    Fetched,
-    NotModified,
-    RobotsRules,
-    Unreached,
-    Url,
-    authority_of,
-    parse_robots,
-    retry_after,
-)
-from crawler.core.page import digest
+from crawler.core.http.backoff import retry_after
+from crawler.core.http.response import USUAL_BOUNDS, Answer, Bounds, Fetched, NotModified, Unreached
+from crawler.core.http.robots import ALLOW_ALL, MAX_ROBOTS_BYTES, REFUSE_ALL, RobotsRules, parse_robots
+from crawler.core.http.urls import Authority, Url, authority_of
+from crawler.core.page.fingerprint import digest
 from crawler.core.visit.visit import NETWORK_FAILURES, OVERLOADED, PERMANENT, TEMPORARY
 
 MOST_HOPS = 5  # RFC 9309, section 2.3.1.2

@@ -10,19 +10,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
-from crawler.core.http import (
+from crawler.core.http.credentials import (
     NO_ACCESS,
     Access,
     Cookies,
     LoginReference,
     Reference,
     SecretSource,
-    Url,
-    authority_of,
     headers_of,
-    scheme_of,
     unusable,
 )
+from crawler.core.http.urls import Url, authority_of, scheme_of
 
 if TYPE_CHECKING:  # as in resources.py
     from crawler.fetch import Http

@@ -26,7 +26,7 @@ from playwright.async_api import BrowserContext, CDPSession, Dialog, Page, Playw
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from crawler.core.http import Url, normalise
+from crawler.core.http.urls import Url, normalise
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import process
 from crawler.fetch.browser.launch import BEST_SANDBOX, BrowserMissing, DriverLost, Sandbox, driver_running, launch

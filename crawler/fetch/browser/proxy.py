@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import h11
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.fetch.browser.certificate import server_context
 
 READ_BYTES = 64 << 10

@@ -19,7 +19,7 @@ from typing import Any
 from uuid import UUID
 
 from crawler.core.change.change import Change
-from crawler.engine import CrawlStats, LeaseResult
+from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.errors import LeaseLost
 from crawler.runtime.machine import Process, held, private_folder, process, write_private
 

@@ -11,8 +11,7 @@ from markupsafe import Markup, escape
 
 from crawler import __version__
 from crawler.app.pages import NEVER, BlockStatus, PageLine, path_and_query
-from crawler.app.try_page import ExplainedBlock
-from crawler.core.change.change import Change
+from crawler.app.try_page import Change, ExplainedBlock
 from crawler.format.axes import format_mark
 from crawler.format.reasons import HTTP_PREFIX, NO_NEWS_WORDS, format_reason
 from crawler.format.reports import format_step

@@ -8,22 +8,19 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import (
-    ALWAYS,
+from crawler.core.budget.cost import RequestKind
+from crawler.core.budget.hours import ALWAYS, Hours, opening, speed_at
+from crawler.core.budget.ledger import (
     NO_REFUND,
     NO_SHARED_LIMIT,
-    Hours,
     Ledger,
     Refund,
-    RequestKind,
     SharedBudget,
     debited,
     grantable,
     next_grant,
-    opening,
     receivable,
     settled,
-    speed_at,
     today,
 )
 from crawler.core.domain import Domain, Lease, hours_in

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import NO_REFUND, Hours, Refund, opening, settled
+from crawler.core.budget.hours import Hours, opening
+from crawler.core.budget.ledger import NO_REFUND, Refund, settled
 from crawler.core.domain import Hold, Lease, RobotsCopy
 from crawler.errors import LeaseLost
 from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from psycopg.rows import TupleRow, class_row, dict_row
 
-from crawler.core.budget import opening
+from crawler.core.budget.hours import opening
 from crawler.core.domain import Domain, Lease, RobotsCopy, hours_in, is_own_server
 from crawler.core.visit.visit import NEVER
 from crawler.store.claim.held import fence

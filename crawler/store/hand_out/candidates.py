@@ -5,23 +5,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from crawler.core.budget import RequestKind
-from crawler.core.freshness import (
-    COME_FIRST,
-    DAY,
-    Belief,
-    CandidateColumns,
-    Candidates,
-    ChangeValue,
-    PricePolicy,
-    Terms,
-    candidates_of,
-    factors_of,
-    joined,
-    phase_of,
-)
-from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
-from crawler.core.opic import Order, aged, head_start
+from crawler.core.budget.cost import RequestKind
+from crawler.core.freshness.amount import ChangeValue, factors_of
+from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.policies import PricePolicy
+from crawler.core.freshness.selection import CandidateColumns, Candidates, candidates_of, joined
+from crawler.core.freshness.terms import COME_FIRST, Terms
+from crawler.core.freshness.value import phase_of
+from crawler.core.http.response import NO_VALIDATORS, Validators
+from crawler.core.http.urls import PageKey, Url
+from crawler.core.opic.order import Order, aged, head_start
 from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit.lifecycle import LOOKS_BEFORE_A_FAILING_PAGE_PAYS
 from crawler.core.visit.visit import State

@@ -12,21 +12,13 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import MOST_CORRECTION, falling_price
+from crawler.core.budget.shadow_price import MOST_CORRECTION, falling_price
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import weighs_alike
-from crawler.core.freshness import (
-    COME_FIRST,
-    Candidates,
-    Defaults,
-    PricePolicy,
-    Selection,
-    Wanted,
-    due_again,
-    select,
-    select_requested_first,
-)
-from crawler.core.http import PageKey
+from crawler.core.freshness.policies import PricePolicy
+from crawler.core.freshness.selection import Candidates, Selection, due_again, select, select_requested_first
+from crawler.core.freshness.terms import COME_FIRST, Defaults, Wanted
+from crawler.core.http.urls import PageKey
 from crawler.core.novelty import LONGEST_WAIT
 from crawler.core.visit.visit import NEVER, State, Target
 from crawler.errors import LeaseLost

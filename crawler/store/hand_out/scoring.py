@@ -6,33 +6,20 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import (
-    BY_TIME,
-    FLOOR_VISITS_SHARE,
-    LONGEST_INTERVAL_SHARE,
-    Costs,
-    Price,
-    RequestKind,
-    floor_left,
-    is_head_cheaper,
-)
+from crawler.core.budget.cost import BY_TIME, Costs, Price, RequestKind, is_head_cheaper
+from crawler.core.budget.ledger import floor_left
+from crawler.core.budget.shadow_price import FLOOR_VISITS_SHARE, LONGEST_INTERVAL_SHARE
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import (
-    DAY,
-    USUAL_AMOUNT,
-    Belief,
-    ChangeValue,
-    DayBudget,
-    Defaults,
-    RevisitPolicy,
-    SiteActivity,
-    SourceWorth,
-    Terms,
-    UsualAmount,
-    policy_or_price,
-)
-from crawler.core.http import Url, Validators
+from crawler.core.freshness.amount import USUAL_AMOUNT, ChangeValue, UsualAmount
+from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.policies import RevisitPolicy, policy_or_price
+from crawler.core.freshness.selection import DayBudget
+from crawler.core.freshness.signals import SourceWorth
+from crawler.core.freshness.site_activity import SiteActivity
+from crawler.core.freshness.terms import Defaults, Terms
+from crawler.core.http.response import Validators
+from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRules
 from crawler.core.validators import (
     NO_TRUST,

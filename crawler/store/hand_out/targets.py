@@ -6,9 +6,12 @@ from datetime import datetime
 from struct import unpack
 from typing import Any, NamedTuple, cast
 
-from crawler.core.freshness import Amounts, Belief, Wanted
-from crawler.core.http import NO_VALIDATORS, Authority, PageKey
-from crawler.core.page import Version
+from crawler.core.freshness.amount import Amounts
+from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.terms import Wanted
+from crawler.core.http.response import NO_VALIDATORS
+from crawler.core.http.urls import Authority, PageKey
+from crawler.core.page.snapshot import Version
 from crawler.core.validators import (
     WHOLE_DOMAIN,
     Trust,

@@ -8,16 +8,10 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from crawler.core.change.change import Change
-from crawler.core.freshness import (
-    DAY,
-    NEVER_HEARD,
-    SourceRecord,
-    SourceWorth,
-    Wanted,
-    arrived,
-    record_after,
-    worth_has_moved,
-)
+from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.signals import SourceWorth, worth_has_moved
+from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
+from crawler.core.freshness.terms import Wanted
 from crawler.core.visit.update import TEACHES
 from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection

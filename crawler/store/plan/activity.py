@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from math import ceil
 
 from crawler.core.domain import Domain
-from crawler.core.freshness import REMEMBERED, SiteActivity, site_activity
+from crawler.core.freshness.site_activity import REMEMBERED, SiteActivity, site_activity
 from crawler.store.database import BY_KEY, Database
 from crawler.store.domain_inbox import post_reprice
 from crawler.store.plan.samples import slice_of

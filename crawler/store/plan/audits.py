@@ -8,8 +8,8 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
-from crawler.core.freshness import Agreement
-from crawler.core.http import PageKey, Url
+from crawler.core.freshness.calibration import Agreement
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import NEVER
 from crawler.store.database import Database, fetch_all, fetch_value

@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import Costs, Price
+from crawler.core.budget.cost import Costs, Price
 from crawler.core.domain import Domain
-from crawler.core.freshness import USUAL_AMOUNT, Belief
+from crawler.core.freshness.amount import USUAL_AMOUNT
+from crawler.core.freshness.belief import Belief
 from crawler.store.columns import costs_from, excluded, placeholders, unnest
 from crawler.store.database import Database, fetch_all, fetch_value
 from crawler.store.domain_inbox import post_reprice

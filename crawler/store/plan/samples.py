@@ -9,9 +9,13 @@ from hashlib import blake2b
 from math import ceil
 from typing import Any
 
-from crawler.core.budget import NO_RULE, REQUEST_KINDS, PageSample, RequestKind, sample_of
-from crawler.core.freshness import DAY, PRIOR, Belief, Defaults, loudest
-from crawler.core.http import Url, Validators
+from crawler.core.budget.cost import RequestKind
+from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, sample_of
+from crawler.core.freshness.belief import DAY, PRIOR, Belief
+from crawler.core.freshness.signals import loudest
+from crawler.core.freshness.terms import Defaults
+from crawler.core.http.response import Validators
+from crawler.core.http.urls import Url
 from crawler.store.database import Database
 from crawler.store.hand_out import ScoringContext, scoring_context
 from crawler.store.plan.plans import PlanInput

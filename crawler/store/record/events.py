@@ -11,8 +11,9 @@ from crawler.core.change.change import Change
 from crawler.core.change.edits import SiteEdit
 from crawler.core.change.word_diff import around_change, cut_at_word
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey, Url, key_of
-from crawler.core.page import Block, ListKind
+from crawler.core.http.urls import PageKey, Url, key_of
+from crawler.core.page.lists.url_list import ListKind
+from crawler.core.page.outline import Block
 from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import clean, copy
 from crawler.store.database import Connection

@@ -9,9 +9,12 @@ from psycopg.rows import dict_row
 
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import reads_alike
-from crawler.core.freshness import TEST_COPY_AFTER, ChangeSignal, Defaults, SharedPair, Wanted
-from crawler.core.http import PageKey, Url, key_of
-from crawler.core.opic import head_start, seed_endowment
+from crawler.core.freshness.shared_schedule import TEST_COPY_AFTER, SharedPair
+from crawler.core.freshness.signals import ChangeSignal
+from crawler.core.freshness.terms import Defaults, Wanted
+from crawler.core.http.urls import PageKey, Url, key_of
+from crawler.core.opic.opic import seed_endowment
+from crawler.core.opic.order import head_start
 from crawler.core.visit.visit import State
 from crawler.store.claim import fence
 from crawler.store.columns import unnest

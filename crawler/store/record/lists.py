@@ -9,9 +9,11 @@ from typing import Any
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Lease
-from crawler.core.freshness import DAY, ChangeSignal, Defaults, SignalSource, Wanted
-from crawler.core.http import PageKey
-from crawler.core.opic import Order
+from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.signals import ChangeSignal, SignalSource
+from crawler.core.freshness.terms import Defaults, Wanted
+from crawler.core.http.urls import PageKey
+from crawler.core.opic.order import Order
 from crawler.core.visit.lists import ListedLink, is_ahead, signal_of
 from crawler.core.visit.update import TEACHES
 from crawler.core.visit.visit import TEMPORARY, Link, State, Visit

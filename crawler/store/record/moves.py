@@ -6,7 +6,7 @@ from datetime import datetime
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Lease
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.visit.lifecycle import (
     BULK_REDIRECT,
     CONFIRM_CROWD_AFTER,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from crawler.core.freshness import ELSEWHERE, group_of
-from crawler.core.http import PageKey, Url
+from crawler.core.freshness.prior import ELSEWHERE, group_of
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.novelty import (
     ASK_AGAIN_EVERY,
     LONGEST_WAIT,

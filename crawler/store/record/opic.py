@@ -8,19 +8,9 @@ from types import MappingProxyType
 from psycopg.rows import dict_row
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import PageKey, Url
-from crawler.core.opic import (
-    Economy,
-    LevelQueues,
-    Ordering,
-    PageAccount,
-    PageStack,
-    Pool,
-    aged,
-    head_start,
-    history_after,
-    settle,
-)
+from crawler.core.http.urls import PageKey, Url
+from crawler.core.opic.opic import Economy, PageAccount, Pool, history_after, settle
+from crawler.core.opic.order import LevelQueues, Ordering, PageStack, aged, head_start
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import unnest

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from crawler.core.change.change import Change
-from crawler.core.freshness import Wanted, without_prior
-from crawler.core.http import PageKey
-from crawler.core.page import Version
+from crawler.core.freshness.prior import without_prior
+from crawler.core.freshness.terms import Wanted
+from crawler.core.http.urls import PageKey
+from crawler.core.page.snapshot import Version
 from crawler.core.visit.lifecycle import BULK_REDIRECT
 from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import clean, copy, to_signed, unnest

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from crawler.core.http import PageKey
-from crawler.core.opic import LevelQueues, Order, PageStack, level_of, ranks_of
+from crawler.core.http.urls import PageKey
+from crawler.core.opic.order import LevelQueues, Order, PageStack, level_of, ranks_of
 from crawler.core.visit.lifecycle import LOOK_AGAIN_REFUSED
 from crawler.core.visit.visit import State
 from crawler.store.columns import unnest

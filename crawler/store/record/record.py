@@ -8,12 +8,14 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget import NO_REFUND, Costs, Refund, RequestKind, learnt, settled
+from crawler.core.budget.cost import Costs, RequestKind, learnt
+from crawler.core.budget.ledger import NO_REFUND, Refund, settled
 from crawler.core.change.edits import SiteEdit
 from crawler.core.change.mask import NoiseMask
 from crawler.core.domain import Hold, Lease
-from crawler.core.freshness import ChangeSignal, Wanted
-from crawler.core.http import PageKey, Url
+from crawler.core.freshness.signals import ChangeSignal
+from crawler.core.freshness.terms import Wanted
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit.visit import HeadOutcome, State, Visit

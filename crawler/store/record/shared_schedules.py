@@ -6,16 +6,16 @@ from typing import Any
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness import (
+from crawler.core.freshness.shared_schedule import (
     ENOUGH_LOOKS,
     LEAST_SHARED_BYTES,
     SharedPair,
     Twin,
-    Wanted,
     rests_until,
     sharers,
     stem_of,
 )
+from crawler.core.freshness.terms import Wanted
 from crawler.core.visit.visit import State, Visit
 from crawler.store.database import BY_KEY, Connection, Database, fetch_value
 from crawler.store.domain_inbox import post

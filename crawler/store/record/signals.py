@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crawler.core.domain import Lease
-from crawler.core.freshness import ChangeSignal, Defaults, SignalSource
-from crawler.core.http import PageKey, Url, key_of
+from crawler.core.freshness.signals import ChangeSignal, SignalSource
+from crawler.core.freshness.terms import Defaults
+from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.store import learned
 from crawler.store.database import Connection
 from crawler.store.hand_out import reweigh

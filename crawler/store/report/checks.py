@@ -6,7 +6,7 @@ One snapshot is read throughout, so crawling may go on meanwhile.
 from dataclasses import dataclass
 from typing import Any
 
-from crawler.core.budget import opening
+from crawler.core.budget.hours import opening
 from crawler.core.domain import hours_in
 from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.http import TrafficHour
+from crawler.core.http.traffic import TrafficHour
 from crawler.store.database import Database
 from crawler.store.report.figures import KEPT_FOR, Totals, count_if_large, totals_of
 from crawler.store.rows import fetch_dicts, fetch_values

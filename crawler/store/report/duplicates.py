@@ -11,8 +11,8 @@ from typing import Any
 
 from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, DuplicateGroup, duplicate_groups
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey, Url
-from crawler.core.page import Fingerprint
+from crawler.core.http.urls import PageKey, Url
+from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.columns import to_signed
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows

@@ -5,12 +5,17 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from crawler.core.budget import RequestKind
+from crawler.core.budget.cost import RequestKind
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness import ALL_KINDS, ELSEWHERE, PRIOR, Amounts, Belief, Defaults, Terms, Wanted, site_kind
-from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
-from crawler.core.opic import ENDOWMENT, STEPS
+from crawler.core.freshness.amount import Amounts
+from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.prior import ALL_KINDS, ELSEWHERE, site_kind
+from crawler.core.freshness.terms import Defaults, Terms, Wanted
+from crawler.core.http.response import NO_VALIDATORS, Validators
+from crawler.core.http.urls import Url, key_of
+from crawler.core.opic.opic import ENDOWMENT
+from crawler.core.opic.order import STEPS
 from crawler.core.validators import NO_TRUST, Trust, Validator
 from crawler.core.visit.visit import State
 from crawler.store.database import Connection, Database

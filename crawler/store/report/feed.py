@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey, Url, key_of
-from crawler.core.page import BlockKind
+from crawler.core.http.urls import PageKey, Url, key_of
+from crawler.core.page.outline import BlockKind
 from crawler.errors import CursorAhead, CursorTooOld
 from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_row, fetch_rows

@@ -12,7 +12,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey, Url
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.visit.visit import CountedAs, State
 from crawler.store.database import Connection, Database
 from crawler.store.report.duplicates import Alike, Near, alike, fill

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey, Url
+from crawler.core.http.urls import PageKey, Url
 from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_values
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain
-from crawler.core.freshness import PRIOR, Belief
-from crawler.core.http import Url, key_of
-from crawler.core.page import Version
+from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.http.urls import Url, key_of
+from crawler.core.page.snapshot import Version
 from crawler.core.visit.visit import CountedAs, State, Target
 from crawler.store.columns import from_signed
 from crawler.store.database import BY_KEY, Database

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crawler.core.domain import Domain
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.store.database import Database
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey, Url
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.visit.visit import State
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.record import unpack

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawler.core.domain import Domain
-from crawler.core.http import Url, key_of
-from crawler.core.page import BlockKind
+from crawler.core.http.urls import Url, key_of
+from crawler.core.page.outline import BlockKind
 from crawler.core.visit.visit import State
 from crawler.store.database import Database
 from crawler.store.record import body_of

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.retention import Dated, Retention, kept_versions
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows

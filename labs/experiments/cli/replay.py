@@ -8,7 +8,7 @@ from crawler.app.registration import domain_named
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark
 from crawler.cli.session import Interrupts, with_database
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
 from crawler.store import report
 from crawler.store.database import Database

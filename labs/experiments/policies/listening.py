@@ -2,14 +2,9 @@
 
 import numpy as np
 
-from crawler.core.freshness import (
-    NEVER_HEARD,
-    Belief,
-    Heard,
-    arrived,
-    heard_of,
-    record_after,
-)
+from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.signals import Heard, heard_of
+from crawler.core.freshness.source_record import NEVER_HEARD, arrived, record_after
 from labs.experiments.policies.ours import Ours
 from labs.experiments.policies.policy import LookBatch, Scene
 from labs.experiments.worlds.told import Told

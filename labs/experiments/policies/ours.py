@@ -8,34 +8,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawler.core.budget import longest_gap
-from crawler.core.freshness import (
+from crawler.core.budget.shadow_price import longest_gap
+from crawler.core.freshness.amount import (
     MOST_UNSEEN,
-    PRIOR,
     USUAL_AMOUNT,
-    Candidates,
-    Heard,
     amount_factor,
     amount_of_bits,
-    chance_fresh,
-    days_ahead,
     expected_amount,
-    faded,
-    heard_days,
-    is_believable,
     learn_amount,
-    learn_changed_at,
-    learn_changed_heard,
-    learn_same,
-    moments,
-    pooled,
-    refit,
     refit_amounts,
-    select,
-    weights_of,
-    with_prior,
-    without_prior,
 )
+from crawler.core.freshness.belief import PRIOR, chance_fresh, faded, is_believable, learn_changed_at, learn_same
+from crawler.core.freshness.prior import moments, pooled, refit, with_prior, without_prior
+from crawler.core.freshness.selection import Candidates, select
+from crawler.core.freshness.signals import Heard, days_ahead, heard_days, learn_changed_heard
+from crawler.core.freshness.value import weights_of
 from labs.experiments.policies.activities import SiteActivities
 from labs.experiments.policies.policy import LookBatch, Scene, places
 from labs.experiments.worlds.world import Floats, Ints

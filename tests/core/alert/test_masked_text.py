@@ -2,9 +2,9 @@
 
 from crawler.core.alert.condition import masked_text
 from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.noise.repeat_fetch import learn_from_repeat
-from crawler.core.page import Block, BlockKind
+from crawler.core.page.outline import Block, BlockKind
 
 PAGE = (
     Block(1, "Kettle", BlockKind.TITLE),

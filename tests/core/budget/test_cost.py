@@ -1,7 +1,6 @@
 import pytest
 
-from crawler.core.budget import Cost, Costs, Price, RequestKind, learnt
-from crawler.core.budget.cost import MEMORY_LOOKS
+from crawler.core.budget.cost import MEMORY_LOOKS, Cost, Costs, Price, RequestKind, learnt
 
 
 def test_the_first_look_replaces_the_guess_and_the_mean_follows() -> None:

@@ -5,23 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawler.core.budget import (
-    NO_RULE,
-    Budget,
-    Costs,
-    DomainLimits,
-    PageSample,
-    Price,
-    Work,
-    budget_for,
-    has_moved,
-    refitted,
-    sample_of,
-    solve_plans,
-    work_in,
-)
-from crawler.core.budget.constraints import LONGEST_DAYS, overhead
-from crawler.core.freshness import NO_KIND, PRIOR, policy_of
+from crawler.core.budget.constraints import LONGEST_DAYS, DomainLimits, budget_for, overhead
+from crawler.core.budget.cost import Costs, Price
+from crawler.core.budget.domain_prices import has_moved, solve_plans
+from crawler.core.budget.refitted import refitted
+from crawler.core.budget.sample import NO_RULE, PageSample, sample_of, work_in
+from crawler.core.budget.shadow_price import Budget, Work
+from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.policies import policy_of
+from crawler.core.freshness.prior import NO_KIND
 
 
 def made_up_page(chance: np.random.Generator, least: float, most: float) -> tuple[float, ...]:

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from crawler.core.budget import FACTORS, Budget, PageArrays, Work, page_arrays, shadow_price
-from crawler.core.budget.expected import age_of, cost_of_age, cost_of_freshness, expected_at, freshness_of
-from crawler.core.budget.page_arrays import gaps
+from crawler.core.budget.expected import FACTORS, age_of, cost_of_age, cost_of_freshness, expected_at, freshness_of
+from crawler.core.budget.page_arrays import PageArrays, gaps, page_arrays
+from crawler.core.budget.shadow_price import Budget, Work, shadow_price
 
 pytestmark = pytest.mark.filterwarnings("error")
 

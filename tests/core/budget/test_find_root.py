@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.budget.find_root import LEAST_PRICE, MOST_PRICE, find_root
-from crawler.core.freshness import Floats
+from crawler.core.freshness.gamma import Floats
 
 pytestmark = pytest.mark.filterwarnings("error")
 

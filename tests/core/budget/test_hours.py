@@ -5,21 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.budget import (
+from crawler.core.budget.hours import (
     ALWAYS,
+    EXAMPLE,
+    LAST_REQUEST,
     Hours,
-    Ledger,
+    WeekSpan,
     closing,
     day_share,
-    debited,
-    grantable,
     open_spans,
     opening,
     parse_hours,
     speed_at,
     week_from,
 )
-from crawler.core.budget.hours import EXAMPLE, LAST_REQUEST, WeekSpan
+from crawler.core.budget.ledger import Ledger, debited, grantable
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 NIGHTS = parse_hours("Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun")

@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.budget import Ledger, Refund, debited, floor_left, grantable, next_grant, receivable, settled, today
+from crawler.core.budget.ledger import (
+    Ledger,
+    Refund,
+    debited,
+    floor_left,
+    grantable,
+    next_grant,
+    receivable,
+    settled,
+    today,
+)
 
 DAY = date(2026, 3, 1)
 HOUR = timedelta(hours=1)

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from crawler.core.budget import NOBODY, page_arrays
-from crawler.core.budget.page_arrays import first_looks, gaps, looks_per_day, subset
-from crawler.core.freshness import first_values
+from crawler.core.budget.page_arrays import NOBODY, first_looks, gaps, looks_per_day, page_arrays, subset
+from crawler.core.freshness.value import first_values
 
 pytestmark = pytest.mark.filterwarnings("error")
 

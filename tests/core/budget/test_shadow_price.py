@@ -6,22 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crawler.core.budget import (
+from crawler.core.budget.cost import Price
+from crawler.core.budget.page_arrays import PageArrays, gaps, looks_per_day, page_arrays, subset
+from crawler.core.budget.shadow_price import (
     MOST_CORRECTION,
     Budget,
-    PageArrays,
-    Price,
     Shares,
     Work,
     falling_price,
     longest_gap,
-    page_arrays,
     price_correction,
     shadow_price,
     shadow_prices,
+    spent,
 )
-from crawler.core.budget.page_arrays import gaps, looks_per_day, subset
-from crawler.core.budget.shadow_price import spent
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from crawler.core.change.boilerplate import MOST_COUNTED, NO_BOILERPLATE, Boilerplate, learn_page
 from crawler.core.change.difference import SAME
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from tests.core.pages import Domain
 
 PAGE = "<nav class=menu>{menu}</nav><main><p>{own}</p></main><footer>{foot}</footer>"

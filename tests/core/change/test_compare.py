@@ -11,7 +11,7 @@ from crawler.core.change.difference import SAME, difference, significant
 from crawler.core.change.mask import NO_MASK
 from crawler.core.change.observation import ENOUGH_PAIRS, needs_second_fetch
 from crawler.core.noise.noise import NOTHING_VOLATILE
-from crawler.core.page import BlockKind
+from crawler.core.page.outline import BlockKind
 from tests.core.pages import DAY, NOON, Domain, blocks
 
 pages = st.lists(

@@ -1,7 +1,7 @@
 """How far two versions are apart: in the text of the page itself, whatever its frame and its clocks do."""
 
 from crawler.core.change.difference import Distance, difference, distance_between, significant
-from crawler.core.page import distance_bits, fingerprint_of
+from crawler.core.page.fingerprint import distance_bits, fingerprint_of
 from tests.core.pages import DAY, NOON, Domain, blocks, texts
 
 SENTENCES = "".join(

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from crawler.core.change.change import Change, judge
-from crawler.core.http import Url
-from crawler.core.page import Version, parse
+from crawler.core.http.urls import Url
+from crawler.core.page.snapshot import Version, parse
 
 
 def image(pixels: bytes) -> Version:

@@ -16,7 +16,7 @@ from crawler.core.change.edits import (
 )
 from crawler.core.change.mask import NO_MASK
 from crawler.core.change.observation import Observation, update_mask
-from crawler.core.http import Url, key_of
+from crawler.core.http.urls import Url, key_of
 from crawler.core.noise.noise import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, blocks, paragraph
 

@@ -8,8 +8,8 @@ import pytest
 
 from crawler.core.change.change import Change, Rung
 from crawler.core.change.variants import MOST_BLOCKS, MOST_VARIANTS, Variants, learn_variants, returns_of, variant_of
-from crawler.core.http import PageKey
-from crawler.core.page import Parsed, parse
+from crawler.core.http.urls import PageKey
+from crawler.core.page.snapshot import Parsed, parse
 from crawler.core.visit.decide import compare, decide
 from crawler.core.visit.visit import Baseline
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, after, fetched, html, target

@@ -18,8 +18,8 @@ from crawler.core.change.word_diff import (
     diff_words,
     excerpt,
 )
-from crawler.core.http import Url
-from crawler.core.page import Block, BlockKind, block_list
+from crawler.core.http.urls import Url
+from crawler.core.page.outline import Block, BlockKind, block_list
 
 MARKS = {RunKind.KEPT: "{}", RunKind.OLD: "[-{}-]", RunKind.NEW: "{{+{}+}}"}
 WORDS = st.lists(st.sampled_from(["a", "be", "sea", "19.99", "日本", ",", " ", "  "]), max_size=12).map("".join)

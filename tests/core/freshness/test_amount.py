@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness import (
+from crawler.core.freshness.amount import (
+    LEAST_FACTOR,
+    MOST_CHANGES,
+    MOST_FACTOR,
     NO_AMOUNTS,
     USUAL_AMOUNT,
     UsualAmount,
@@ -19,8 +22,7 @@ from crawler.core.freshness import (
     refit_amounts,
     with_change,
 )
-from crawler.core.freshness.amount import LEAST_FACTOR, MOST_CHANGES, MOST_FACTOR
-from crawler.core.page import distance_bits, fingerprint_of
+from crawler.core.page.fingerprint import distance_bits, fingerprint_of
 
 
 def words(rng: np.random.Generator, count: int) -> list[str]:

@@ -7,12 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crawler.core.freshness import (
+from crawler.core.freshness.belief import (
     DAY,
     PRIOR,
     Belief,
-    Floats,
-    Numbers,
     chance_fresh,
     change_expected,
     changed,
@@ -26,7 +24,7 @@ from crawler.core.freshness import (
     learn_same,
     same,
 )
-from crawler.core.freshness.gamma import digamma
+from crawler.core.freshness.gamma import Floats, Numbers, digamma
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -8,20 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness import (
+from crawler.core.freshness.belief import (
     DAY,
     Belief,
-    SourceWorth,
     chance_changed_of_one,
     chance_fresh,
     fade,
-    heard_about,
-    heard_days,
-    heard_days_of_one,
-    heard_from,
+    faded,
+    learn_same,
     same,
 )
-from crawler.core.freshness.belief import faded, learn_same
+from crawler.core.freshness.signals import SourceWorth, heard_about, heard_days, heard_days_of_one, heard_from
 
 figures = st.floats(0.01, 1e4)
 beliefs = st.builds(Belief, figures, figures)

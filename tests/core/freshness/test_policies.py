@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.core.freshness import BY_PRICE, BY_SIMILARITY, FIRST_PERIOD, Belief, Looked, interval, policy_of
-from crawler.core.http import Url
+from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.policies import BY_PRICE, BY_SIMILARITY, FIRST_PERIOD, Looked, policy_of
+from crawler.core.freshness.value import interval
+from crawler.core.http.urls import Url
 
 DAY = timedelta(days=1)
 LOOK = Looked(

@@ -3,22 +3,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness import (
+from crawler.core.freshness.belief import PRIOR, Belief, learn_changed, learn_same
+from crawler.core.freshness.prior import (
     ELSEWHERE,
-    PRIOR,
-    Belief,
+    LEAST_SHAPE,
+    MOST_SHAPE,
     Moments,
+    fit,
     group_of,
-    learn_changed,
-    learn_same,
+    leaning,
     moments,
+    moments_of,
     pooled,
     refit,
+    template_of,
     with_prior,
     without_prior,
 )
-from crawler.core.freshness.prior import LEAST_SHAPE, MOST_SHAPE, fit, leaning, moments_of, template_of
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 
 pytestmark = pytest.mark.filterwarnings("error")
 

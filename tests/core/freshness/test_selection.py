@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness import (
+from crawler.core.freshness.selection import (
+    CHECK_SHARE,
+    FLOOR_AGAIN_DAYS,
+    WORTH,
     CandidateColumns,
     Candidates,
     DayBudget,
     Selection,
-    Terms,
-    Wanted,
     candidates_of,
     due_again,
-    gap_worth,
     joined,
     select,
 )
-from crawler.core.freshness.selection import CHECK_SHARE, FLOOR_AGAIN_DAYS, WORTH
-from crawler.core.freshness.value import values
+from crawler.core.freshness.terms import Terms, Wanted
+from crawler.core.freshness.value import gap_worth, values
 
 pytestmark = pytest.mark.filterwarnings("error")
 

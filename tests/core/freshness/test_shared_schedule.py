@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.core.freshness import Twin, rests_until, sharers, stem_of
-from crawler.core.freshness.shared_schedule import RARER, TEST_COPY_AFTER
-from crawler.core.http import PageKey, Url
+from crawler.core.freshness.shared_schedule import RARER, TEST_COPY_AFTER, Twin, rests_until, sharers, stem_of
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.visit.visit import NEVER
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

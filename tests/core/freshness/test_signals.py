@@ -7,28 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness import (
-    NEVER_HEARD,
-    Belief,
+from crawler.core.freshness.belief import Belief, chance_fresh, changed
+from crawler.core.freshness.gamma import digamma
+from crawler.core.freshness.signals import (
+    MOST_RECALL,
     Heard,
-    SourceRecord,
     SourceWorth,
-    arrived,
-    chance_fresh,
-    changed,
     changed_heard,
     days_ahead,
-    due_gap,
     heard_days,
     heard_from,
     heard_of,
     learn_changed_heard,
-    mean_gap,
-    record_after,
 )
-from crawler.core.freshness.gamma import digamma
-from crawler.core.freshness.signals import MOST_RECALL
-from crawler.core.freshness.value import PlannedSource, first_values, most_worth, values, values_heard
+from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
+from crawler.core.freshness.value import (
+    PlannedSource,
+    due_gap,
+    first_values,
+    mean_gap,
+    most_worth,
+    values,
+    values_heard,
+)
 
 PAGE = Belief(a=2.0, b=40.0)
 GOOD = SourceWorth(recall=0.8, noise=0.01)

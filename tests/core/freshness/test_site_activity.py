@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness import EVEN, Findings, Floats, SiteActivity, site_activity
-from crawler.core.freshness.site_activity import PRIOR_CHANGES, ROUNDS, activity_levels, activity_limits
+from crawler.core.freshness.gamma import Floats
+from crawler.core.freshness.site_activity import (
+    EVEN,
+    PRIOR_CHANGES,
+    ROUNDS,
+    Findings,
+    SiteActivity,
+    activity_levels,
+    activity_limits,
+    site_activity,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -1,7 +1,7 @@
 import pytest
 
-from crawler.core.freshness import NO_KIND, site_kind
-from crawler.core.http import Authority, public_suffix
+from crawler.core.freshness.prior import NO_KIND, site_kind
+from crawler.core.http.urls import Authority, public_suffix
 
 
 @pytest.mark.parametrize(

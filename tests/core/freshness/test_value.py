@@ -6,18 +6,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.core.freshness import (
-    DAY,
-    Belief,
+from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.value import (
     due_gap,
     first_gap,
     first_values,
     fresh_days,
+    gain,
+    gain_of_one,
     gap_worth,
+    gap_worth_of_one,
     interval,
+    values,
     weight_of,
 )
-from crawler.core.freshness.value import gain, gain_of_one, gap_worth_of_one, values
 
 pytestmark = pytest.mark.filterwarnings("error")
 

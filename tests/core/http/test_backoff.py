@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import backoff, retry_after
-from crawler.core.http.backoff import LEAST_BACKOFF
+from crawler.core.http.backoff import LEAST_BACKOFF, backoff, retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY, MONTH = timedelta(days=1), timedelta(days=30)

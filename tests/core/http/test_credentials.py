@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import (
+from crawler.core.http.credentials import (
     Reference,
     SecretSource,
     credentials_in,

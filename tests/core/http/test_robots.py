@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawler.core.http import ALLOW_ALL, REFUSE_ALL, Url, normalise, parse_robots
-from crawler.core.http.robots import MAX_ROBOTS_BYTES
+from crawler.core.http.robots import ALLOW_ALL, MAX_ROBOTS_BYTES, REFUSE_ALL, parse_robots
+from crawler.core.http.urls import Url, normalise
 
 AGENT = "recrawl"
 

@@ -4,8 +4,7 @@ from math import comb
 
 import pytest
 
-from crawler.core.http import TrafficHour, far_from_usual
-from crawler.core.http.traffic import tail
+from crawler.core.http.traffic import TrafficHour, far_from_usual, tail
 
 NOON = datetime(2026, 3, 20, 12, tzinfo=UTC)
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import (
+from crawler.core.http.urls import (
+    MAX_URL_BYTES,
     Authority,
     Refusal,
     Scope,
@@ -23,7 +24,6 @@ from crawler.core.http import (
     registrable,
     scheme_of,
 )
-from crawler.core.http.urls import MAX_URL_BYTES
 
 BASE = Url("https://www.example.com/docs/current/index.html?page=2")
 

@@ -1,6 +1,6 @@
 """What is masked is tested now and then, whether it still differs within seconds."""
 
-from crawler.core.http import key_of
+from crawler.core.http.urls import key_of
 from crawler.core.noise.noise import NOTHING_VOLATILE
 from crawler.core.noise.repeat_fetch import DOUBTED_EVERY, TESTED_EVERY, hidden_by_mask, wants_test
 from tests.core.pages import HERE, Domain, blocks

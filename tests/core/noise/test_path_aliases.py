@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from crawler.core.change.difference import SAME
 from crawler.core.noise.alignment import MOST_ALIASES, learn_aliases, with_aliases
-from crawler.core.page import Block
+from crawler.core.page.outline import Block
 from tests.core.pages import Domain, blocks
 
 PAGE = (

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from crawler.core.change.difference import difference, significant
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.change.observation import Observation, update_mask
-from crawler.core.http import Url, key_of
+from crawler.core.http.urls import Url, key_of
 from crawler.core.noise import day_names
 from crawler.core.noise.dates import is_stamp, learn_stamps
 from crawler.core.noise.day_names import months_of
 from crawler.core.noise.noise import NOTHING_VOLATILE
-from crawler.core.page import WHOLE, View
+from crawler.core.page.selectors import WHOLE, View
 from tests.core.pages import DAY, NOON, blocks, paragraph
 
 HOUR = timedelta(hours=1)

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.core.change.difference import SAME
-from crawler.core.http import Url, key_of
+from crawler.core.http.urls import Url, key_of
 from crawler.core.noise.noise import MOST_NOISE, MOST_PATHS, MOST_PATTERNS, MOST_SAME, NOTHING_VOLATILE, Volatile
 from crawler.core.noise.relative_time import counts_time, learn_elapsed
 from crawler.core.noise.repeat_fetch import learn_from_repeat, with_replaced
 from crawler.core.noise.stability import MOST_MOVED, STEADY
 from crawler.core.noise.words import NUMBER
-from crawler.core.page import Block, BlockKind
+from crawler.core.page.outline import Block, BlockKind
 from tests.core.pages import DAY, HERE, Domain, blocks, paragraph
 
 PAGE, OTHER = key_of(HERE), key_of(Url("https://example.com/docs/b.html"))

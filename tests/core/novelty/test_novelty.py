@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.novelty import (
     ASK_AGAIN_EVERY,
     LONGEST_WAIT,
@@ -21,7 +21,7 @@ from crawler.core.novelty import (
     time_after,
     without_each_parameter,
 )
-from crawler.core.page import PageContent
+from crawler.core.page.content import PageContent
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 URL = Url("http://a.test/page/")

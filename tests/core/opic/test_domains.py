@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.opic import popularity
+from crawler.core.opic.domains import popularity
 
 
 def test_a_domain_that_others_link_to_is_worth_more() -> None:

@@ -2,20 +2,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import PageKey
-from crawler.core.opic import (
+from crawler.core.http.urls import PageKey
+from crawler.core.opic.opic import (
     COINS,
     ENDOWMENT,
     RESERVE_SHARE,
     WINDOW_PASSES,
     Economy,
-    Ordering,
     Pool,
+    default_history,
     history_after,
     importance,
     settle,
 )
-from crawler.core.opic.opic import default_history
+from crawler.core.opic.order import Ordering
 
 keys = st.binary(min_size=16, max_size=16).map(PageKey)
 

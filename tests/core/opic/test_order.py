@@ -1,8 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import Url
-from crawler.core.opic import COINS, ENDOWMENT, Order, Ordering, Pool, head_start, url_score
+from crawler.core.http.urls import Url
+from crawler.core.opic.opic import COINS, ENDOWMENT, Pool
+from crawler.core.opic.order import Order, Ordering, head_start, url_score
 
 nets = st.integers(-COINS, COINS)
 by_cash = st.sampled_from([Order.OPIC, Order.MIXED])

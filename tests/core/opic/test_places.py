@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.opic import ENDOWMENT, LevelQueues, Order, Ordering, PageStack, level_of, ranks_of
+from crawler.core.opic.opic import ENDOWMENT
+from crawler.core.opic.order import LevelQueues, Order, Ordering, PageStack, level_of, ranks_of
 
 depths = st.integers(0, 32_767)
 

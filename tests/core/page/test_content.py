@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import Url
-from crawler.core.page import HtmlEnd, PageContent, extract, kind_of
+from crawler.core.http.urls import Url
+from crawler.core.page.content import HtmlEnd, PageContent, extract
+from crawler.core.page.media_type import kind_of
 
 HERE = Url("https://example.com/docs/a.html")
 

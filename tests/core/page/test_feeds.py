@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.page.document import Document
 from crawler.core.page.lists.feeds import read_xml
 

@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simhash import Simhash
 
-from crawler.core.page import Fingerprint, digest, distance_bits
-from crawler.core.page.fingerprint import MAX_WORDS, fingerprint_of, shingles_of_words
+from crawler.core.page.fingerprint import (
+    MAX_WORDS,
+    Fingerprint,
+    digest,
+    distance_bits,
+    fingerprint_of,
+    shingles_of_words,
+)
 
 VOCABULARY = [f"word{n}" for n in range(2000)]
 

@@ -1,5 +1,5 @@
-from crawler.core.http import Url
-from crawler.core.page import LoginForm, login_form_in
+from crawler.core.http.urls import Url
+from crawler.core.page.forms import LoginForm, login_form_in
 
 HERE = Url("http://a.test/auth/login?next=/")
 NAMES = ("user", "password")

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from crawler.core.change.difference import difference
 from crawler.core.noise.noise import NOTHING_VOLATILE
-from crawler.core.page import BlockKind
-from crawler.core.page.outline import MAX_BLOCK_CHARS, MOST_BLOCKS
+from crawler.core.page.outline import MAX_BLOCK_CHARS, MOST_BLOCKS, BlockKind
 from tests.core.pages import blocks, texts
 
 

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from crawler.core.change.change import Change, judge
-from crawler.core.http import Url
-from crawler.core.page import extract, parse, pdf
+from crawler.core.http.urls import Url
+from crawler.core.page import pdf
+from crawler.core.page.content import extract
 from crawler.core.page.document import Document
 from crawler.core.page.pdf import read_pdf
+from crawler.core.page.snapshot import parse
 from tests.core.printed import printed
 
 HERE = Url("https://example.com/docs/manual.pdf")

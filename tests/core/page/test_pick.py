@@ -2,8 +2,10 @@
 
 import pytest
 
-from crawler.core.http import Url
-from crawler.core.page import View, block_list, selector_of
+from crawler.core.http.urls import Url
+from crawler.core.page.outline import block_list
+from crawler.core.page.pick import selector_of
+from crawler.core.page.selectors import View
 
 HTML = "text/html; charset=utf-8"
 BODY = b"""<html><body><div id=main><p class="lead big">The mill opens at nine.</p>

@@ -2,8 +2,9 @@
 
 import pytest
 
-from crawler.core.http import Url
-from crawler.core.page import ScriptSign, extract
+from crawler.core.http.urls import Url
+from crawler.core.page.content import extract
+from crawler.core.page.script_signs import ScriptSign
 
 TEXT = (
     "<p>" + "This page tells a story of its own, from its beginning to its end, and leaves nothing out. " * 5 + "</p>"

@@ -7,10 +7,10 @@ import time
 import pytest
 
 from crawler.core.change.difference import SAME, difference
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.noise.noise import NOTHING_VOLATILE
-from crawler.core.page import WHOLE, BlockKind, BlockList, View
-from crawler.core.page.selectors import MOST_CHARS
+from crawler.core.page.outline import BlockKind, BlockList
+from crawler.core.page.selectors import MOST_CHARS, WHOLE, View
 from crawler.core.page_rules import MOST_SAID, PageRule, PageRules
 from tests.core.pages import blocks
 

@@ -10,11 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import Url
-from crawler.core.page import ListEntry, UrlList, read_url_list
+from crawler.core.http.urls import Url
 from crawler.core.page.lists.dates import ListDate, date_of
 from crawler.core.page.lists.source import text_of
-from crawler.core.page.lists.url_list import MAX_ENTRIES, MAX_LIST_BYTES, read_list_text
+from crawler.core.page.lists.url_list import (
+    MAX_ENTRIES,
+    MAX_LIST_BYTES,
+    ListEntry,
+    UrlList,
+    read_list_text,
+    read_url_list,
+)
 from tests.core.page.url_list_cases import BROKEN, CASES, DATES, HERE, Case, loc, urlset
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.core.page import View
+from crawler.core.page.selectors import View
 from crawler.core.page.xpath import found_by
 from tests.core.pages import blocks, texts
 

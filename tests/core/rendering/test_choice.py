@@ -2,8 +2,9 @@
 
 import pytest
 
-from crawler.core.http import PageKey, Url, key_of
-from crawler.core.page import Parsed, has_scripts, parse
+from crawler.core.http.urls import PageKey, Url, key_of
+from crawler.core.page.script_signs import has_scripts
+from crawler.core.page.snapshot import Parsed, parse
 from crawler.core.rendering.choice import choice_of
 from crawler.core.rendering.memory import (
     FREE_PROBES,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.page import Block
+from crawler.core.page.outline import Block
 from crawler.core.soft_errors import (
     FIRST_PROBE_WAIT,
     LONGEST_PROBE_WAIT,

@@ -2,8 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change.mask import NO_MASK
-from crawler.core.http import Url, key_of
-from crawler.core.page import Block, BlockKind
+from crawler.core.http.urls import Url, key_of
+from crawler.core.page.outline import Block, BlockKind
 from crawler.core.soft_errors import (
     NOTHING,
     alike,

@@ -3,10 +3,9 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.budget import BY_TIME, Cost, Costs, Price, is_head_cheaper
-from crawler.core.budget.cost import ROUND_BYTES
+from crawler.core.budget.cost import BY_TIME, ROUND_BYTES, Cost, Costs, Price, is_head_cheaper
 from crawler.core.change.change import Change, Rung
-from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
 from crawler.core.validators import (
     NO_TRUST,
     Trust,

@@ -3,7 +3,8 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.http import NO_VALIDATORS, NotModified, PageKey, Validators
+from crawler.core.http.response import NO_VALIDATORS, NotModified, Validators
+from crawler.core.http.urls import PageKey
 from crawler.core.validators import (
     NO_TRUST,
     Trust,

@@ -8,8 +8,11 @@ import pytest
 from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.change.mask import NO_MASK
 from crawler.core.change.observation import Observation, update_mask
-from crawler.core.freshness import Terms, UsualAmount, policy_of
-from crawler.core.page import WHOLE, Parsed, View, parse
+from crawler.core.freshness.amount import UsualAmount
+from crawler.core.freshness.policies import policy_of
+from crawler.core.freshness.terms import Terms
+from crawler.core.page.selectors import WHOLE, View
+from crawler.core.page.snapshot import Parsed, parse
 from crawler.core.visit.decide import compare, decide, wants_second_fetch
 from crawler.core.visit.update import learnt_visit
 from crawler.core.visit.visit import NEVER, Baseline, Visit

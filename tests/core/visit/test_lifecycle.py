@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change.change import Change
-from crawler.core.freshness import Terms
-from crawler.core.http import Fetched, NotModified, Reason, Unreached, Url, key_of
-from crawler.core.page import PageContent
+from crawler.core.freshness.terms import Terms
+from crawler.core.http.response import Fetched, NotModified, Reason, Unreached
+from crawler.core.http.urls import Url, key_of
+from crawler.core.page.content import PageContent
 from crawler.core.visit.lifecycle import (
     CROWD,
     LOOK_AGAIN_GONE,

@@ -6,9 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.change.change import Change, Rung
-from crawler.core.freshness import PRIOR, SignalSource
-from crawler.core.http import Fetched, Scope, Url, key_of, parse_robots
-from crawler.core.page import ListDate, UrlList, read_url_list
+from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.signals import SignalSource
+from crawler.core.http.response import Fetched
+from crawler.core.http.robots import parse_robots
+from crawler.core.http.urls import Scope, Url, key_of
+from crawler.core.page.lists.dates import ListDate
+from crawler.core.page.lists.url_list import UrlList, read_url_list
 from crawler.core.visit.lists import MOST_NEWS, list_visit, listed_links, no_list_visit, signal_of, worth_after
 from crawler.core.visit.visit import Known, KnownList, ListNews, State, Target, refusal_of
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from crawler.core.freshness import PRIOR
-from crawler.core.http import ALLOW_ALL, Scope, authority_of, key_of
-from crawler.core.page import Parsed, parse
+from crawler.core.freshness.belief import PRIOR
+from crawler.core.http.robots import ALLOW_ALL
+from crawler.core.http.urls import Scope, authority_of, key_of
+from crawler.core.page.snapshot import Parsed, parse
 from crawler.core.visit.soft_errors import is_same_page
 from crawler.core.visit.visit import Known, State, Target
 from tests.core.pages import HERE, NOON

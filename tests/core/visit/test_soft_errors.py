@@ -4,9 +4,9 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.change.change import Change
-from crawler.core.freshness import PRIOR, Belief
-from crawler.core.http import Url, key_of
-from crawler.core.page import parse
+from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.http.urls import Url, key_of
+from crawler.core.page.snapshot import parse
 from crawler.core.soft_errors import (
     NO_SOFT_ERRORS,
     SoftErrorMemory,

@@ -7,21 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change.change import Change, Rung
-from crawler.core.freshness import PRIOR, Belief, Terms, Wanted
-from crawler.core.http import (
-    ALLOW_ALL,
-    Answer,
-    Authority,
-    Fetched,
-    NotModified,
-    Reason,
-    Scope,
-    Unreached,
-    Url,
-    Validators,
-    key_of,
-    parse_robots,
-)
+from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.terms import Terms, Wanted
+from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.http.robots import ALLOW_ALL, parse_robots
+from crawler.core.http.urls import Authority, Scope, Url, key_of
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, State, Target, Visit, refusal_of
 

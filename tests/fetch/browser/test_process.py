@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
 from crawler.fetch.browser.launch import KEPT_VARIABLES

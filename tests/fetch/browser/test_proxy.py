@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import Rendered
 from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest
 from crawler.fetch.browser.proxy import MAX_UNAUTHENTICATED, LoopbackProxy

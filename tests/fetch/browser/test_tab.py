@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
 from crawler.fetch.browser.process import tree_of
@@ -196,7 +196,7 @@ async def test_no_process_is_left_of_a_browser_that_has_ended(browser: Browser) 
 KILLED = """
 import asyncio, sys
 from pathlib import Path
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest
 from crawler.fetch.browser.process import tree_of
 

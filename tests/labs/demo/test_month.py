@@ -5,8 +5,9 @@ from datetime import timedelta
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, path_and_query
-from crawler.engine import open_resources, run_shift
+from crawler.core.http.urls import Authority, path_and_query
+from crawler.engine.resources import open_resources
+from crawler.engine.shift import run_shift
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database, open_database

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import Url, path_and_query
-from crawler.core.page import read_url_list
+from crawler.core.http.urls import Url, path_and_query
+from crawler.core.page.lists.url_list import read_url_list
 from labs.demo.site import (
     CALENDAR,
     CHAIN,

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from labs.experiments.discovery import Way, best_of_all, cover
 from labs.experiments.fixpoint import fixpoint
 from labs.experiments.graph import from_rows, power_law

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from labs.experiments.graph import Graph, from_directory, from_links, from_rows, power_law, relinked, reweighed, rows
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crawler.core.freshness import ALL_KINDS
+from crawler.core.freshness.prior import ALL_KINDS
 from labs.experiments.kinds import MEDIAN_RATES, Start, Trial, kinds_compared, new_world, older_domains
 
 SMALL = Trial(domains=24, pages=20, days=30, older=6)

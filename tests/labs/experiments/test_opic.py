@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crawler.core.opic import COINS, ENDOWMENT
+from crawler.core.opic.opic import COINS, ENDOWMENT
 from labs.experiments.fixpoint import Errors, errors, fixpoint
 from labs.experiments.graph import from_rows, power_law
 from labs.experiments.opic import Crawl, SelectionOrder

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crawler.core.opic import ENDOWMENT
+from crawler.core.opic.opic import ENDOWMENT
 from labs.experiments.fixpoint import errors, fixpoint
 from labs.experiments.graph import from_rows, power_law
 from labs.experiments.opic import Crawl, SelectionOrder

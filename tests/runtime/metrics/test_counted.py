@@ -19,7 +19,7 @@ from prometheus_client.samples import Sample
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Hold
-from crawler.engine import CrawlStats, LeaseResult
+from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.errors import LeaseLost, StackFailed
 from crawler.runtime.machine import Process, free_port, process
 from crawler.runtime.metrics.counted import (

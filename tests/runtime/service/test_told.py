@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from crawler.core.http import Reference, SecretSource
+from crawler.core.http.credentials import Reference, SecretSource
 from crawler.errors import BadInput
 from crawler.runtime.secrets import secrets_of
 from crawler.secret_files import variable, with_password

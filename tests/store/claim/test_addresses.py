@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.store import claim, domains
 from crawler.store.database import Database
 from tests.store.conftest import START

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.store.aged import aged
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.core.visit.visit import State, Target
 from crawler.store import domains, hand_out, report
 from crawler.store.claim.leases import CANDIDATES

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 import pytest
 from psycopg import sql
 
-from crawler.core.budget import Refund, SharedBudget
+from crawler.core.budget.ledger import Refund, SharedBudget
 from crawler.core.domain import Domain, Hold, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, PageKey
+from crawler.core.http.urls import Authority, PageKey
 from crawler.core.visit.visit import State
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, hand_out, record, report

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of, with_values
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.core.setting import Kind, Setting
 from crawler.store import domains
 from crawler.store.database import Database

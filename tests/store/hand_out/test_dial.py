@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.opic import Ordering
+from crawler.core.opic.order import Ordering
 from crawler.core.visit.visit import State
 from crawler.store import domains
 from crawler.store.database import Database

@@ -7,7 +7,8 @@ from hypothesis import given
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.opic import ENDOWMENT, STEPS, Order, Ordering
+from crawler.core.opic.opic import ENDOWMENT
+from crawler.core.opic.order import STEPS, Order, Ordering
 from crawler.core.visit.visit import State
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database

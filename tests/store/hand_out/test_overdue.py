@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.core.budget import falling_price
+from crawler.core.budget.shadow_price import falling_price
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, PageKey
+from crawler.core.http.urls import Authority, PageKey
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.hand_out.hand_out import MOST_OVERDUE

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.store.conftest import START

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, PageKey
+from crawler.core.http.urls import Authority, PageKey
 from crawler.core.page_rules import PageRule
 from crawler.core.visit.visit import NEVER
 from crawler.store import claim, domains

@@ -7,7 +7,7 @@ import pytest
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority
+from crawler.core.http.urls import Authority
 from crawler.store import claim, domains, hand_out
 from crawler.store.database import Database
 from tests.store.conftest import START

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import zstandard
 
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.rendering.memory import RenderMemory, TemplateRenders
 from crawler.core.soft_errors import ENOUGH_PAGES, MOST_SHARED_TEXTS, NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.store.learned.memories import RENDERS, SOFT_ERRORS

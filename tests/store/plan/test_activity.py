@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.freshness import SiteActivity
-from crawler.core.http import PageKey
+from crawler.core.freshness.site_activity import SiteActivity
+from crawler.core.http.urls import PageKey
 from crawler.store import plan
 from crawler.store.database import Database
 from crawler.store.partitions import ensure_visit_partition

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget import REQUEST_KINDS, PageSample, Price, RequestKind, work_in
-from crawler.core.budget.sample import beliefs_in
+from crawler.core.budget.cost import Price, RequestKind
+from crawler.core.budget.sample import REQUEST_KINDS, PageSample, beliefs_in, work_in
 from crawler.core.domain import Domain
-from crawler.core.freshness import PRIOR, Belief
+from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.store import domains, plan
 from crawler.store.database import Database
 from crawler.store.plan import PlanRow, sample_domain

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.opic import ENDOWMENT, Ordering
+from crawler.core.opic.opic import ENDOWMENT
+from crawler.core.opic.order import Ordering
 from crawler.core.visit.visit import Visit
 from crawler.errors import LeaseLost, StoreUnavailable
 from crawler.store import domains, record, report

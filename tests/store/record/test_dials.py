@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.opic import RESERVE_SHARE, WINDOW_PASSES
+from crawler.core.opic.opic import RESERVE_SHARE, WINDOW_PASSES
 from crawler.core.visit.visit import Target
 from crawler.store import domains, record, report
 from crawler.store.database import Database

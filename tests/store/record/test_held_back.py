@@ -4,8 +4,8 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness import Wanted
-from crawler.core.http import PageKey
+from crawler.core.freshness.terms import Wanted
+from crawler.core.http.urls import PageKey
 from crawler.core.novelty import ASK_AGAIN_EVERY
 from crawler.store import record
 from crawler.store.database import Database

@@ -6,9 +6,10 @@ import pytest
 
 from crawler.core.domain import Domain, Hold, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import Wanted
-from crawler.core.http import NO_VALIDATORS, Answer, Authority, Reason, Unreached, Url
-from crawler.core.opic import ENDOWMENT
+from crawler.core.freshness.terms import Wanted
+from crawler.core.http.response import NO_VALIDATORS, Answer, Reason, Unreached
+from crawler.core.http.urls import Authority, Url
+from crawler.core.opic.opic import ENDOWMENT
 from crawler.core.page_rules import PageRule
 from crawler.core.visit.visit import NEVER, State, Target, Visit
 from crawler.errors import LeaseLost

@@ -9,8 +9,9 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import ENOUGH_LOOKS, LEAST_SHARED_BYTES, SharedPair
-from crawler.core.http import Answer, Authority, Url
+from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, SharedPair
+from crawler.core.http.response import Answer
+from crawler.core.http.urls import Authority, Url
 from crawler.store import claim, domains, record, report
 from crawler.store.database import BY_KEY, Database
 from crawler.store.record.shared_schedules import CALL, END, LEAVE, LIVELY, MOST_CALLED, MOST_LEFT, REST, RIDING, begin

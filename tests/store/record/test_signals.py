@@ -8,8 +8,10 @@ import pytest
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import ChangeSignal, SiteActivity, chance_fresh, heard_days, heard_from
-from crawler.core.http import Authority, Url
+from crawler.core.freshness.belief import chance_fresh
+from crawler.core.freshness.signals import ChangeSignal, heard_days, heard_from
+from crawler.core.freshness.site_activity import SiteActivity
+from crawler.core.http.urls import Authority, Url
 from crawler.errors import BadInput
 from crawler.store import domains, record, report
 from crawler.store.database import Database

@@ -10,9 +10,9 @@ import pytest
 from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, bands
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Answer, Authority
-from crawler.core.page import Fingerprint, distance_bits
-from crawler.core.page.fingerprint import fingerprint_of
+from crawler.core.http.response import Answer
+from crawler.core.http.urls import Authority
+from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint_of
 from crawler.store import claim, domains, record, report
 from crawler.store.columns import to_signed
 from crawler.store.database import BY_KEY, Database

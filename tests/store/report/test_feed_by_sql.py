@@ -9,8 +9,8 @@ import psycopg
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import ChangeSignal
-from crawler.core.http import Authority
+from crawler.core.freshness.signals import ChangeSignal
+from crawler.core.http.urls import Authority
 from crawler.store import claim, domains, record, report, retention
 from crawler.store.database import Database
 from crawler.store.report import EventKind

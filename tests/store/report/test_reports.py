@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, chance_fresh
-from crawler.core.http import Answer, Url
-from crawler.core.opic import COINS, ENDOWMENT, importance
+from crawler.core.freshness.belief import DAY, chance_fresh
+from crawler.core.http.response import Answer
+from crawler.core.http.urls import Url
+from crawler.core.opic.opic import COINS, ENDOWMENT, importance
 from crawler.core.visit.visit import State
 from crawler.store import claim, domains, hand_out, record, report
 from crawler.store.database import Database

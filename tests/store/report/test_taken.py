@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.store.exported import fill
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database
 

@@ -3,7 +3,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.visit.visit import State
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database

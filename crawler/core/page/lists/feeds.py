@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html.entities import html5
 from xml.parsers import expat
 
-from crawler.core.http import Url
+from crawler.core.http.urls import Url
 from crawler.core.page.document import Document, collapsed
 from crawler.core.page.lists.url_list import read_list_text
 

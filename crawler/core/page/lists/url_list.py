@@ -13,7 +13,7 @@ from datetime import timedelta
 from enum import StrEnum
 from hashlib import blake2b
 
-from crawler.core.http import Url, normalise
+from crawler.core.http.urls import Url, normalise
 from crawler.core.page.lists.dates import ListDate, date_of
 from crawler.core.page.lists.source import ListStopped, as_xml, begun, text_of
 from crawler.core.page.lists.xml import RawEntry, entries_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from html.entities import html5
 
-from crawler.core.http import Url, normalise
+from crawler.core.http.urls import Url, normalise
 from crawler.core.page.lists.source import AMPERSAND, ListStopped
 
 MAX_DEPTH = 64  # feeds have five, and some have web pages in them
