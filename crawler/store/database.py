@@ -1,22 +1,20 @@
 """One Postgres: opening it, migrating it, and a transaction at a time."""
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString
 
 import psycopg
-from psycopg.rows import AsyncRowFactory, TupleRow, scalar_row
+from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 
 Connection = psycopg.AsyncConnection[TupleRow]
-Row = TypeVar("Row")
-Values = Sequence[Any] | Mapping[str, Any]  # of a statement's parameters
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
@@ -69,27 +67,6 @@ class Database:
                 raise
             # The driver refuses a text with a NUL before it asks the server: who typed a parameter made it up.
             raise BadInput(f"a text cannot be looked for ({one_line(error)}): leave that character out") from error
-
-
-async def fetch_all(
-    connection: Connection, row_factory: AsyncRowFactory[Row], statement: str, values: Values = ()
-) -> list[Row]:
-    """Return the rows of a statement, as a row factory of psycopg makes them."""
-    async with connection.cursor(row_factory=row_factory) as cursor:
-        return await (await cursor.execute(statement.encode(), values)).fetchall()
-
-
-async def fetch_one(
-    connection: Connection, row_factory: AsyncRowFactory[Row], statement: str, values: Values = ()
-) -> Row | None:
-    """Return the first row of a statement; None where there is none."""
-    async with connection.cursor(row_factory=row_factory) as cursor:
-        return await (await cursor.execute(statement.encode(), values)).fetchone()
-
-
-async def fetch_value(connection: Connection, statement: str, values: Values = ()) -> Any:
-    """Return the first column of a statement's first row; None where there is none."""
-    return await fetch_one(connection, scalar_row, statement, values)
 
 
 def one_line(error: BaseException) -> str:

@@ -15,7 +15,8 @@ from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.setting import Kind, Setting
 from crawler.store.columns import excluded, placeholders
-from crawler.store.database import Connection, Database, Values, fetch_all
+from crawler.store.database import Connection, Database
+from crawler.store.rows import Values, fetch_all
 
 WRITTEN = [setting.column for setting in SETTINGS]
 COLUMNS = f"""

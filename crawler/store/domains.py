@@ -16,7 +16,7 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.opic.opic import COINS, Pool
 from crawler.errors import BadInput
 from crawler.store.columns import placeholders, unnest
-from crawler.store.database import Connection, Database, fetch_all, fetch_value
+from crawler.store.database import Connection, Database
 from crawler.store.domain_inbox import post, post_reprice, post_signals
 from crawler.store.domain_rows import (
     COLUMNS,
@@ -28,6 +28,7 @@ from crawler.store.domain_rows import (
     replace_rules,
     setting_values,
 )
+from crawler.store.rows import fetch_all, fetch_value
 
 INSERT = f"""
     INSERT INTO domain (authority, scheme, registered_at, {", ".join(WRITTEN)})

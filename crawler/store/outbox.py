@@ -16,7 +16,8 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.alert.timing import DEAD_KEPT, TOO_OLD
 from crawler.store.columns import clean
-from crawler.store.database import Database, fetch_all, fetch_one, fetch_value
+from crawler.store.database import Database
+from crawler.store.rows import fetch_all, fetch_one, fetch_value
 from crawler.store.subscriptions import IS_WELL, be_mended
 
 MOVE_ON = "UPDATE subscription SET position = %(until)s WHERE id = %(id)s AND position = %(after)s"

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 from psycopg import errors, sql
 
-from crawler.store.database import Connection, Database, fetch_value
+from crawler.store.database import Connection, Database
+from crawler.store.rows import fetch_value
 
 PARTITION_LOCK = 0x7265637261776D  # shifts begin at the same time; one more than the lock of the migrations
 PARTITIONS = """

@@ -18,8 +18,9 @@ from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet
 from crawler.core.http.urls import Authority
 from crawler.errors import StoreUnavailable
 from crawler.store.columns import clean
-from crawler.store.database import Connection, Database, fetch_all, fetch_value, one_line
+from crawler.store.database import Connection, Database, one_line
 from crawler.store.report import EventKind
+from crawler.store.rows import fetch_all, fetch_value
 
 MOST_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
 

@@ -26,7 +26,8 @@ from crawler.core.budget.ledger import (
 from crawler.core.domain import Domain, Lease, hours_in
 from crawler.errors import LeaseLost
 from crawler.store.columns import costs_from
-from crawler.store.database import Connection, Database, fetch_one
+from crawler.store.database import Connection, Database
+from crawler.store.rows import fetch_one
 
 NO_LIMIT = 2**31 - 1  # requests a day
 LEAST_PAUSE = timedelta(minutes=1)

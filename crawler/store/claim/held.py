@@ -10,8 +10,9 @@ from crawler.core.budget.ledger import NO_REFUND, Refund, settled
 from crawler.core.domain import Hold, Lease, RobotsCopy
 from crawler.errors import LeaseLost
 from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
-from crawler.store.database import Connection, Database, fetch_one, fetch_value
+from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import put_robots
+from crawler.store.rows import fetch_one, fetch_value
 
 ANNOUNCE_DELAY = """
     UPDATE domain_state SET delay_s = extract(epoch FROM %(delay)s::interval)

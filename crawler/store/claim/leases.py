@@ -15,8 +15,9 @@ from crawler.core.budget.hours import opening
 from crawler.core.domain import Domain, Lease, RobotsCopy, hours_in, is_own_server
 from crawler.core.visit.visit import NEVER
 from crawler.store.claim.held import fence
-from crawler.store.database import Connection, Database, fetch_one, fetch_value
+from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import COLUMNS, ROBOTS_COLUMNS, domain_from
+from crawler.store.rows import fetch_one, fetch_value
 
 # A domain that is due, or has something in its inbox. Either is found by an index, however many sleep.
 DUE = "s.wake_at <= %(at)s"

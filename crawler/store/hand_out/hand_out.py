@@ -24,7 +24,7 @@ from crawler.core.visit.visit import NEVER, State, Target
 from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.claim import fence
-from crawler.store.database import BY_KEY, Connection, Database, fetch_one
+from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domain_inbox import go_on_after
 from crawler.store.domain_rows import domain_numbered
 from crawler.store.hand_out.candidates import (
@@ -40,6 +40,7 @@ from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import is_revisit, targets_of
 from crawler.store.learned.memories import novelty_memory_of
 from crawler.store.partitions import count_if_outgrown
+from crawler.store.rows import fetch_one
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,

@@ -33,8 +33,9 @@ from crawler.core.validators import (
     with_suspicion,
 )
 from crawler.store.columns import costs_from
-from crawler.store.database import Connection, fetch_one
+from crawler.store.database import Connection
 from crawler.store.learned import Trusts, sources_of, trusts_of
+from crawler.store.rows import fetch_one
 
 AS_THEY_ARE = ("clock", "circulating", "window_passes", "mean_amount")  # of a row of CONTEXT
 LONGEST_LIST = timedelta(hours=22)  # so that a daily run visits each, though one may begin earlier than the last

@@ -19,7 +19,8 @@ from crawler.core.validators import (
 )
 from crawler.core.visit.visit import Visit
 from crawler.store.columns import excluded, unnest
-from crawler.store.database import Connection, Database, fetch_all
+from crawler.store.database import Connection, Database
+from crawler.store.rows import fetch_all
 
 GET = "SELECT prior_no, revisits, challenges, stats FROM domain_trust WHERE domain_id = %s"
 COUNT = f"""

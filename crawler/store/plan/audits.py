@@ -12,8 +12,9 @@ from crawler.core.freshness.calibration import Agreement
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import NEVER
-from crawler.store.database import Database, fetch_all, fetch_value
+from crawler.store.database import Database
 from crawler.store.domain_rows import COLUMNS, domain_from
+from crawler.store.rows import fetch_all, fetch_value
 
 DOMAINS = f"""
     SELECT {COLUMNS}, coalesce(d.budget_per_day, l.budget_per_day) AS budget

@@ -14,9 +14,10 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.amount import USUAL_AMOUNT
 from crawler.core.freshness.belief import Belief
 from crawler.store.columns import costs_from, excluded, placeholders, unnest
-from crawler.store.database import Database, fetch_all, fetch_value
+from crawler.store.database import Database
 from crawler.store.domain_inbox import post_reprice
 from crawler.store.domain_rows import COLUMNS, domain_from
+from crawler.store.rows import fetch_all, fetch_value
 
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
 FLOWS = """

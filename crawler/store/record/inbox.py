@@ -18,12 +18,13 @@ from crawler.core.opic.order import head_start
 from crawler.core.visit.visit import State
 from crawler.store.claim import fence
 from crawler.store.columns import unnest
-from crawler.store.database import Connection, Database, fetch_all, fetch_value
+from crawler.store.database import Connection, Database
 from crawler.store.domain_inbox import go_on_after
 from crawler.store.domain_rows import domain_numbered
 from crawler.store.record import shared_schedules, signals
 from crawler.store.record.novelty import groups_of
 from crawler.store.record.opic import RANK
+from crawler.store.rows import fetch_all, fetch_value
 
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between

@@ -19,11 +19,12 @@ from crawler.core.visit.update import TEACHES
 from crawler.core.visit.visit import TEMPORARY, Link, State, Visit
 from crawler.store.claim import fence
 from crawler.store.columns import clean, unnest
-from crawler.store.database import BY_KEY, Connection, Database, fetch_value
+from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.record import admissions, novelty
 from crawler.store.record.opic import load_batch, write_batch
 from crawler.store.record.positions import PagePosition
 from crawler.store.record.signals import take_in
+from crawler.store.rows import fetch_value
 
 MOST_FEEDS = 16  # of a domain, found in the heads of its pages: some name one for the comments of each
 FIRST_LISTS = 8  # of those that one list names, asked for before any page; the others come in their turn

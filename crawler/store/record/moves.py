@@ -18,8 +18,9 @@ from crawler.core.visit.lifecycle import (
 )
 from crawler.core.visit.visit import TEMPORARY, Visit
 from crawler.errors import LeaseLost
-from crawler.store.database import Connection, Database, fetch_value
+from crawler.store.database import Connection, Database
 from crawler.store.record.positions import MOST_MOVES
+from crawler.store.rows import fetch_value
 
 HOLDS = "SELECT domain_id FROM domain_state WHERE domain_id = %(domain_id)s AND lease_token = %(token)s"
 READ_SINCE = "SELECT key, first_seen_at FROM page WHERE domain_id = %s AND key = ANY(%s) AND version > 0"

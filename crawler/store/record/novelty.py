@@ -26,9 +26,10 @@ from crawler.core.novelty import (
 )
 from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import unnest
-from crawler.store.database import Connection, fetch_value
+from crawler.store.database import Connection
 from crawler.store.learned.memories import novelty_memory_of, put_novelty_memory
 from crawler.store.record.opic import OpicBatch
+from crawler.store.rows import fetch_value
 
 MOST_MOVED = 2000  # pages held back, or let go, with one batch
 LINKS_WORTH = 0.5  # of what pages of other sections are worth that a look makes known

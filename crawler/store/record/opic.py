@@ -14,9 +14,10 @@ from crawler.core.opic.order import LevelQueues, Ordering, PageStack, aged, head
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import unnest
-from crawler.store.database import Connection, fetch_one
+from crawler.store.database import Connection
 from crawler.store.domain_rows import count_limited_pages
 from crawler.store.record.positions import IN, MOST_MOVES, PagePosition, places_for, positions_of
+from crawler.store.rows import fetch_one
 
 ECONOMY = """
     SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, window_passes AS passes,

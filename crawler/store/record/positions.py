@@ -8,7 +8,8 @@ from crawler.core.opic.order import LevelQueues, Order, PageStack, level_of, ran
 from crawler.core.visit.lifecycle import LOOK_AGAIN_REFUSED
 from crawler.core.visit.visit import State
 from crawler.store.columns import unnest
-from crawler.store.database import Connection, fetch_value
+from crawler.store.database import Connection
+from crawler.store.rows import fetch_value
 
 MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve
 IN = frozenset({State.NEW, State.KNOWN})  # who takes part: exactly the pages that have a row in cash

@@ -24,12 +24,13 @@ from crawler.store import learned
 from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
 from crawler.store.claim.held import fence, keep_slots, write_hold
 from crawler.store.columns import clean, copy, costs_from, costs_to
-from crawler.store.database import BY_KEY, Connection, Database, fetch_one, fetch_value
+from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domain_inbox import post_reprice, post_signals
 from crawler.store.learned.memories import put_mask, put_renders, put_soft_errors
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
+from crawler.store.rows import fetch_one, fetch_value
 
 RENEW_AND_READ = """
     UPDATE domain_state

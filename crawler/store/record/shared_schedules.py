@@ -17,8 +17,9 @@ from crawler.core.freshness.shared_schedule import (
 )
 from crawler.core.freshness.terms import Wanted
 from crawler.core.visit.visit import State, Visit
-from crawler.store.database import BY_KEY, Connection, Database, fetch_value
+from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domain_inbox import post
+from crawler.store.rows import fetch_value
 
 PAIRS_CHUNK = 1000  # of one row of the inbox
 MOST_PAIRS = 20_000  # of one plan; the next finds the rest
