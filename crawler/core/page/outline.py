@@ -238,15 +238,18 @@ def _flushed(
     text = _collapsed("".join(texts))
     links = sum(within is block for within in translations)
     others = sum(within is block for within, _ in pointers)
-    # No more than a label and the names of so many languages.
-    is_short = len(text.split()) <= LABEL_WORDS + WORDS_OF_LANGUAGE * (links + others)
-    is_choice = links > 0 and others <= 1 and is_short and not any(map(str.isdigit, text))
+    is_choice = links > 0 and others <= 1 and _is_short(text, links=links + others)
     if text and not is_choice:
         yield Block(block.css_path, text, tag_path=block.tag_path)
     yield from (pointer for within, pointer in pointers if not (is_choice and within is block))
     texts.clear()
     pointers.clear()
     translations[:] = [within for within in translations if within is not block]
+
+
+def _is_short(text: str, *, links: int) -> bool:
+    """Return whether a text has room for no more than a label and the names of so many languages."""
+    return len(text.split()) <= LABEL_WORDS + WORDS_OF_LANGUAGE * links and not any(map(str.isdigit, text))
 
 
 def _pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:

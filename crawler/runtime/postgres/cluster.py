@@ -44,7 +44,8 @@ class Cluster:
     def create_database(self, name: str, *, template: str = "template0") -> None:
         """Make a database, as a copy of `template`, unless it is there."""
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
-        with suppress(psycopg.errors.DuplicateDatabase):
+        # Two commands at once: the one that comes second may find it by its name alone.
+        with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
             self._execute(statement)
 
     def drop_database(self, name: str) -> None:
@@ -73,7 +74,7 @@ class Cluster:
         try:
             with psycopg.connect(url, autocommit=True, connect_timeout=ANSWER_SECONDS) as connection:
                 connection.execute(statement)
-        except psycopg.errors.DuplicateDatabase:
+        except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
             raise
         except psycopg.Error as error:
             raise StackFailed(f"the embedded Postgres refuses: {' '.join(str(error).split())}") from error
