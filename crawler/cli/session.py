@@ -1,13 +1,14 @@
 """One command's time with the database: found or started, of the right schema, and left as it was."""
 
-import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crawler.cli.output import remark
 
-if TYPE_CHECKING:  # --help needs neither
+if TYPE_CHECKING:  # --help needs none of them
+    import asyncio
+
     from crawler.app.database import Database
     from crawler.settings import Settings
 
@@ -22,6 +23,8 @@ class Interrupts:
     """
 
     def __init__(self, *, patient: bool) -> None:
+        import asyncio
+
         self.stop = asyncio.Event()
         self.number: int | None = None
         self._patient = patient
@@ -32,13 +35,17 @@ class Interrupts:
         """Return 128 + the signal that asked to stop, as shells have it; 0 where nobody did."""
         return 0 if self.number is None else 128 + self.number
 
-    def watch(self, work: asyncio.Task[object] | None) -> None:
+    def watch(self, work: "asyncio.Task[object] | None") -> None:
+        import asyncio
+
         self._work = work
         for number in SIGNALS:
             asyncio.get_running_loop().add_signal_handler(number, self._interrupt, number)
 
     async def or_stop(self, work: Coroutine[Any, Any, T]) -> T | None:
         """What some work gives; None where the user asked to stop before it ended: then it is cancelled."""
+        import asyncio
+
         task, stop = asyncio.create_task(work), asyncio.create_task(self.stop.wait())
         try:
             await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -72,6 +79,8 @@ def with_database(
     patient: the work looks at `Interrupts.stop` and ends early by itself.
     Raises SystemExit, 128 + the signal, where it was ended by one.
     """
+    import asyncio
+
     from crawler.app.database import run_with_database
 
     terminate = signal.getsignal(signal.SIGTERM)

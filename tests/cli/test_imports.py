@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +84,20 @@ def imported(
         of_command("domains add a.test --offline")
         with ThreadPoolExecutor(2) as pool:
             yield dict(zip(CASES, pool.map(of_command, CASES), strict=True))
+
+
+def test_help_starts_without_an_event_loop(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "crawler", "--help"],
+        env=environ(None, tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "crawler.cli.session" in imported  # whose asyncio takes 30 ms
+    assert not imported & {"asyncio", "ssl"}
 
 
 @pytest.mark.parametrize("words", CASES)

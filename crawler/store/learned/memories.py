@@ -47,6 +47,7 @@ LEARNED = """
            (SELECT memory FROM domain_soft_errors WHERE domain_id = %(domain_id)s),
            (SELECT memory FROM domain_renders WHERE domain_id = %(domain_id)s)
 """
+MASK_OF = "SELECT mask FROM domain_mask WHERE domain_id = %s"
 NOVELTY_FORM = 1  # of what is stored; another one is learnt anew
 NOVELTY_HEAD = Struct("<7I")  # the form, and how many hashes each generation has
 NOVELTY = "SELECT memory FROM domain_novelty WHERE domain_id = %s"
@@ -63,7 +64,9 @@ async def learned_memories(db: Database, domain_id: int) -> tuple[NoiseMask, Sof
 
 async def mask_of(db: Database, domain_id: int) -> NoiseMask:
     """Return the domain's noise mask; an empty one at first."""
-    return (await learned_memories(db, domain_id))[0]
+    async with db.transaction() as connection:
+        row = await (await connection.execute(MASK_OF, (domain_id,))).fetchone()
+    return MASK.unpack(row[0]) if row is not None else NO_MASK
 
 
 async def put_mask(connection: Connection, domain_id: int, mask: NoiseMask) -> None:
