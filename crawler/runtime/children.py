@@ -22,6 +22,7 @@ from crawler.runtime.machine import OTHERS, Process, close, ensure_secret, proce
 Report = Callable[[str], None]
 
 TAG = "RECRAWL_STACK"  # in the environment of all that the stack starts, and so of all that this starts in turn
+PART = "RECRAWL_STACK_PART"  # beside it: the name by which that was started
 STACK_TAG, SERVICE_TAG = "tag", "service-tag"  # files of HOME/run
 # What is noted of a home: the parts of its stack, pages that a user serves in a terminal, whom nobody else ends, and
 # the worker of a service.
@@ -58,7 +59,7 @@ def start(
     with log.open("ab") as output:
         child = subprocess.Popen(
             command,
-            env={**os.environ, **environment},
+            env={**os.environ, **environment, TAG: tag_of(home), PART: name},
             cwd=home,  # not the user's folder: prefect would read settings from files that lie there
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -121,18 +122,27 @@ def tag_of(home: Path, name: str = STACK_TAG) -> str:
     return ensure_secret(home / "run" / name, lambda: secrets.token_hex(8))
 
 
-def tagged(tag: str) -> list[Process]:
-    """Return all processes of this user that descend from what was started with this tag, orphans too."""
+def tagged(tag: str, *, part: str | None = None) -> list[Process]:
+    """Return all processes of this user that descend from what was started with this tag, orphans too.
+
+    part: only those that descend from what was started by this name.
+    """
+    wanted = {TAG: tag} if part is None else {TAG: tag, PART: part}
     found = []
     for candidate in psutil.process_iter():
         try:
-            is_ours = candidate.pid != os.getpid() and candidate.environ().get(TAG) == tag
+            is_ours = candidate.pid != os.getpid() and wanted.items() <= candidate.environ().items()
         except psutil.Error:  # somebody else's, or gone
             continue
         known = process(candidate.pid) if is_ours else None
         if known is not None:
             found.append(known)
     return found
+
+
+def end_part(home: Path, name: str, *, patience_seconds: float = END_SECONDS) -> None:
+    """End what was started by a name, noted or not: a command may be killed between the start and the note."""
+    end(tagged(tag_of(home), part=name), patience_seconds=patience_seconds)
 
 
 def end(processes: Collection[Process], *, patience_seconds: float = END_SECONDS) -> None:

@@ -29,19 +29,14 @@ def ensure_pages(home: Path, *, database_url: str, report: Report) -> None:
     if found is not None and facts.items() <= found.facts.items() and proves_itself(found.port, key):
         report("Pages: running")
         return
-    if found is not None:  # Postgres has moved to another port, or it does not answer
-        children.end([found.process], patience_seconds=PATIENCE_SECONDS)
+    children.end_part(home, children.PAGES, patience_seconds=PATIENCE_SECONDS)  # one that serves another database, too
     port = remember_port(home / "run" / "pages-port", usual=USUAL_PORT, key=f"{home} pages")
     report("Pages: starting")
     made = children.start(
         home,
         children.PAGES,
         [sys.executable, "-m", "crawler", "serve", "--port", str(port), "--quiet"],
-        environment={
-            children.TAG: children.tag_of(home),
-            "RECRAWL_HOME": str(home),
-            "RECRAWL_DATABASE_URL": database_url,
-        },
+        environment={"RECRAWL_HOME": str(home), "RECRAWL_DATABASE_URL": database_url},
         facts={**facts, "port": str(port)},
     )
     if not children.comes_about(

@@ -27,7 +27,7 @@ from pydantic import SecretStr
 from crawler.errors import StackFailed
 from crawler.runtime import machine
 from crawler.runtime.children import PAGES, SERVER, note_of, noted, tag_of, tagged
-from crawler.runtime.environment import Api
+from crawler.runtime.environment import Api, api_url_of
 from crawler.runtime.keys.auth import known_auth, own_origins, proves_itself
 from crawler.runtime.keys.entrance import ensure_key
 from crawler.runtime.machine import free_port, port_is_free, write_private
@@ -446,10 +446,15 @@ def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
     starting = subprocess.Popen([sys.executable, "-c", command, home], stdout=subprocess.PIPE, text=True)
     assert starting.stdout is not None
     for line in starting.stdout:
-        if "Prefect server" in line:
+        if "Deployments" in line:
             starting.kill()
     assert starting.wait() == -signal.SIGKILL
+    orphan = noted(home, SERVER)
+    assert orphan is not None
+    note_of(home, SERVER).unlink()  # as if it had been killed between the start and the note
     stack = up(settings_of(home), report=print, deployments=STAGE)
+    assert not orphan.process.is_running()
+    assert stack.api.url == api_url_of(orphan.port)
     assert all(part.is_running for part in status(settings_of(home)))
     others = {process.pid for process in tagged(tag_of(home))} - {stack.worker.pid}
     assert stack.server is not None

@@ -26,11 +26,11 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
     auth = ensure_auth(home)
     facts = {"database": children.digest(database_url), "auth": children.digest(auth)}
     found = children.noted(home, children.SERVER)
-    if found is not None and not facts.items() <= found.facts.items():
-        children.end([found.process])  # Postgres has moved to another port
-    elif found is not None and _comes_to_answer(home, found, report=report):
+    # Postgres may have moved to another port.
+    if found is not None and facts.items() <= found.facts.items() and _comes_to_answer(home, found, report=report):
         report("Prefect server: running")
         return found
+    children.end_part(home, children.SERVER)
     last = recorded_port(_port_file(home), usual=USUAL_PORT)
     port = _choose_port(home, settings.prefect_port, last, report=report)
     if port != last:
@@ -44,7 +44,7 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
         home,
         children.SERVER,
         [sys.executable, "-m", "crawler.runtime.prefect.program"],
-        environment=environment | {children.TAG: children.tag_of(home)},
+        environment=environment,
         facts={**facts, "port": str(port)},
     )
 
