@@ -32,6 +32,7 @@ from labs.demo.server import Remote, living_process
 from tests.cli.test_notify import hooking
 from tests.engine.crawls import crawl, recrawl, rows
 from tests.flows.stage import ENDED, ask, cancel_run, complaints, run_state, start_run
+from tests.flows.stage.runner import Runner
 from tests.patience import PATIENCE_S, SLOW, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), SLOW]
@@ -53,6 +54,12 @@ def stack() -> Iterator[Stack]:
     finally:
         down(settings, report=print)
         shutil.rmtree(home)
+
+
+@pytest.fixture(scope="module")
+def runner(stack: Stack) -> Iterator[Runner]:
+    with Runner(stack) as runner:
+        yield runner
 
 
 @pytest.fixture
@@ -128,14 +135,14 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, sit
     assert int(again["Not modified"]) > 0
 
 
-def test_the_artifact_of_a_run_names_what_it_found(stack: Stack, domain: Domain, site: Remote) -> None:
-    first = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+def test_the_artifact_of_a_run_names_what_it_found(stack: Stack, runner: Runner, domain: Domain, site: Remote) -> None:
+    first = completed(stack, runner.run("recrawl/recrawl", domain=domain.authority))
     site.set_instant(START + timedelta(days=2))
     later = (START + timedelta(days=2)).isoformat()
-    second = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority, at=later))
+    second = completed(stack, runner.run("recrawl/recrawl", domain=domain.authority, at=later))
     in_database(stack, lambda db: domains.set_paused(db, domain, paused=True))
     much_later = (START + timedelta(days=3)).isoformat()
-    third = completed(stack, start_run(stack.api, "crawl/crawl", domain=domain.authority, at=much_later))
+    third = completed(stack, runner.run("crawl/crawl", domain=domain.authority, at=much_later))
 
     seen = artifacts(stack, first["id"])["markdown"]["data"]
     assert "### Read for the first time" in seen
@@ -165,9 +172,11 @@ def log_of(stack: Stack, run: str) -> list[str]:
     return lines()
 
 
-def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(stack: Stack, site: Remote) -> None:
+def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(
+    stack: Stack, runner: Runner, site: Remote
+) -> None:
     wishes = {"allow_private": True, "target_freshness": "90%", "max_pages": 20, "exclude": ["/-/"], "delay": "0"}
-    run = completed(stack, start_run(stack.api, "add/add", site=site.url, domain_settings=wishes))
+    run = completed(stack, runner.run("add/add", site=site.url, domain_settings=wishes))
 
     name = site.url.removeprefix("http://")
     assert run["name"] == f"add {site.url}"
@@ -182,8 +191,8 @@ def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(stack: 
     assert "" in of_crawl["domain"]["enum"]
 
 
-def test_a_wish_that_cannot_be_is_told_with_its_field(stack: Stack) -> None:
-    run = start_run(stack.api, "add/add", site="127.0.0.1:9", domain_settings={"target_freshness": "often"})
+def test_a_wish_that_cannot_be_is_told_with_its_field(stack: Stack, runner: Runner) -> None:
+    run = runner.run("add/add", site="127.0.0.1:9", domain_settings={"target_freshness": "often"})
     until(lambda: run_state(stack.api, run) in ENDED)
 
     assert run_state(stack.api, run) == "Failed"
@@ -191,10 +200,12 @@ def test_a_wish_that_cannot_be_is_told_with_its_field(stack: Stack) -> None:
     assert said == "Target: 'often' is no share above 0 and below 1, such as 95% or 0.95"
 
 
-def test_a_report_is_an_artifact_with_a_history_and_a_folder_of_pages(stack: Stack, domain: Domain) -> None:
+def test_a_report_is_an_artifact_with_a_history_and_a_folder_of_pages(
+    stack: Stack, runner: Runner, domain: Domain
+) -> None:
     fill(stack, domain)
     for _ in range(2):
-        completed(stack, start_run(stack.api, "report/report", domain=domain.authority))
+        completed(stack, runner.run("report/report", domain=domain.authority))
 
     kept = ask(stack.api, "/artifacts/filter", {"artifacts": {"key": {"any_": ["freshness-report"]}}})
     assert len(kept) == 2
@@ -202,10 +213,10 @@ def test_a_report_is_an_artifact_with_a_history_and_a_folder_of_pages(stack: Sta
     assert (stack.home / "report" / "index.html").exists()
 
 
-def test_pruning_by_night_tells_what_went_of_each_domain(stack: Stack, domain: Domain) -> None:
+def test_pruning_by_night_tells_what_went_of_each_domain(stack: Stack, runner: Runner, domain: Domain) -> None:
     fill(stack, domain)
     in_database(stack, lambda db: domains.change(db, domain, replace(domain.settings, quota=1), at=START))
-    run = completed(stack, start_run(stack.api, "prune/prune"))
+    run = completed(stack, runner.run("prune/prune"))
 
     shown = artifacts(stack, run["id"])["markdown"]["data"]
     assert f"| {domain.authority} | 0 | " in shown
@@ -224,11 +235,13 @@ def test_what_is_worth_hearing_of_is_an_automation(stack: Stack) -> None:
     } <= names
 
 
-def test_a_copy_that_falls_below_its_target_is_told_and_its_automation_fires(stack: Stack, domain: Domain) -> None:
+def test_a_copy_that_falls_below_its_target_is_told_and_its_automation_fires(
+    stack: Stack, runner: Runner, domain: Domain
+) -> None:
     fill(stack, domain)
     in_database(stack, lambda db: domains.change(db, domain, replace(domain.settings, target_freshness=0.99), at=START))
     later = (START + timedelta(days=200)).isoformat()
-    completed(stack, start_run(stack.api, "plan/plan", domain=domain.authority, at=later))
+    completed(stack, runner.run("plan/plan", domain=domain.authority, at=later))
 
     (event,) = until_events(stack, "recrawl.freshness.below", domain)
     assert event["payload"]["freshness"] < event["payload"]["target"] == 0.99
@@ -242,8 +255,8 @@ def test_a_copy_that_falls_below_its_target_is_told_and_its_automation_fires(sta
     until(fired)
 
 
-def test_each_lease_ends_with_an_event_that_counts(stack: Stack, domain: Domain) -> None:
-    completed(stack, start_run(stack.api, "crawl/crawl", domain=domain.authority))
+def test_each_lease_ends_with_an_event_that_counts(stack: Stack, runner: Runner, domain: Domain) -> None:
+    completed(stack, runner.run("crawl/crawl", domain=domain.authority))
 
     assert until_events(stack, "recrawl.lease.ended", domain)[0]["payload"]["looks"] > 0
 
@@ -260,17 +273,19 @@ def until_events(stack: Stack, name: str, domain: Domain) -> list[dict[str, Any]
     return mine()
 
 
-def test_a_recrawl_of_a_prefix_looks_beneath_it_only(stack: Stack, domain: Domain, site: Remote) -> None:
+def test_a_recrawl_of_a_prefix_looks_beneath_it_only(
+    stack: Stack, runner: Runner, domain: Domain, site: Remote
+) -> None:
     fill(stack, domain)
     before = len(site.entries)
     paths = {entry.path for entry in site.entries if entry.path.count("/") > 1}
     prefix = f"/{min(paths).split('/')[1]}/"
-    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority, prefix=prefix))
+    completed(stack, runner.run("recrawl/recrawl", domain=domain.authority, prefix=prefix))
     assert {entry.path.startswith(prefix) for entry in site.entries[before:]} == {True}
 
 
 def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_odd_hours(
-    stack: Stack, domain: Domain
+    stack: Stack, runner: Runner, domain: Domain
 ) -> None:
     """After a day of hours with twenty quick visits each, and one in which all of them failed."""
     fill(stack, domain)
@@ -285,7 +300,7 @@ def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_od
           FROM generate_series(1, 30) h, generate_series(1, 20) n RETURNING 1
     """
     in_database(stack, lambda db: rows(db, visits, domain.id, until_hour))
-    run = completed(stack, start_run(stack.api, "plan/plan", at=(until_hour + timedelta(minutes=1)).isoformat()))
+    run = completed(stack, runner.run("plan/plan", at=(until_hour + timedelta(minutes=1)).isoformat()))
 
     shown = artifacts(stack, run["id"])["markdown"]["data"]
     (row,) = [line.strip("| ").split(" | ") for line in shown.splitlines() if f"| {domain.authority} " in line]
@@ -300,18 +315,18 @@ def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_od
     assert event["payload"]["why"].startswith("20 of 20 looks failed")
 
 
-def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, domain: Domain) -> None:
+def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, runner: Runner, domain: Domain) -> None:
     async def save() -> None:
         with temporary_settings({PREFECT_API_URL: stack.api.url, PREFECT_API_AUTH_STRING: stack.api.auth}):
             await Secret(value=SecretStr(KEY)).save("door-key")
 
     keyed = replace(domain.settings, headers=("X-Key: block:door-key",))
     in_database(stack, lambda db: domains.change(db, domain, keyed, at=START))
-    completed(stack, start_run(stack.api, "crawl/crawl", domain=domain.authority))
+    completed(stack, runner.run("crawl/crawl", domain=domain.authority))
     held = in_database(stack, lambda db: domains.status_of(db, domain, at=START))
     asyncio.run(save())
     later = (START + timedelta(hours=1)).isoformat()
-    run = completed(stack, start_run(stack.api, "crawl/crawl", domain=domain.authority, at=later))
+    run = completed(stack, runner.run("crawl/crawl", domain=domain.authority, at=later))
 
     assert held.resume_reason == "no_secret block:door-key is not there"
     assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["Pages looked at"]) > 50
@@ -319,7 +334,7 @@ def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, domain: Dom
 
 
 def test_a_crawl_tells_at_its_end_what_has_changed_to_the_address_in_a_secret_block(
-    stack: Stack, domain: Domain, site: Remote
+    stack: Stack, runner: Runner, domain: Domain, site: Remote
 ) -> None:
     async def save(address: str) -> None:
         with temporary_settings({PREFECT_API_URL: stack.api.url, PREFECT_API_AUTH_STRING: stack.api.auth}):
@@ -335,7 +350,7 @@ def test_a_crawl_tells_at_its_end_what_has_changed_to_the_address_in_a_secret_bl
         asyncio.run(save(f"{hook.url}/{KEY}"))
         site.set_instant(START + timedelta(days=2))
         later = (START + timedelta(days=2)).isoformat()
-        run = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority, at=later))
+        run = completed(stack, runner.run("recrawl/recrawl", domain=domain.authority, at=later))
     after = in_database(stack, lambda db: subscriptions.numbered(db, made.id))
     of_run = {"flow_run_id": {"any_": [run["id"]]}, "key": {"any_": ["notify-result"]}}
     shown = ask(stack.api, "/artifacts/filter", {"artifacts": of_run})
@@ -349,7 +364,9 @@ def test_a_crawl_tells_at_its_end_what_has_changed_to_the_address_in_a_secret_bl
     assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
 
 
-def test_a_run_of_notify_says_by_its_state_who_was_not_told(stack: Stack, domain: Domain, site: Remote) -> None:
+def test_a_run_of_notify_says_by_its_state_who_was_not_told(
+    stack: Stack, runner: Runner, domain: Domain, site: Remote
+) -> None:
     fill(stack, domain)
     in_database(stack, lambda db: report.stamp_feed(db, at=START))
     wish = SubscriptionWish(target="env:NOBODY_HAS_SET_THIS", kinds=frozenset({EventKind.CHANGED}), domain_id=domain.id)
@@ -359,8 +376,8 @@ def test_a_run_of_notify_says_by_its_state_who_was_not_told(stack: Stack, domain
     in_database(stack, lambda db: recrawl(db, domain, at=later))
 
     an_hour_later = (later + timedelta(hours=1)).isoformat()
-    tried = completed(stack, start_run(stack.api, "notify/notify", at=an_hour_later), name="NotAllTold")
-    again = completed(stack, start_run(stack.api, "notify/notify", at=an_hour_later))
+    tried = completed(stack, runner.run("notify/notify", at=an_hour_later), name="NotAllTold")
+    again = completed(stack, runner.run("notify/notify", at=an_hour_later))
     in_database(stack, lambda db: subscriptions.remove(db, made.id))
 
     assert tried["state"]["type"] == "COMPLETED"
@@ -368,8 +385,8 @@ def test_a_run_of_notify_says_by_its_state_who_was_not_told(stack: Stack, domain
     assert "1 that failed before are left alone for a while" in again["state"]["message"]
 
 
-def test_an_audit_shows_what_it_drew(stack: Stack, domain: Domain) -> None:
-    run = completed(stack, start_run(stack.api, "audit/audit", domain=domain.authority))
+def test_an_audit_shows_what_it_drew(stack: Stack, runner: Runner, domain: Domain) -> None:
+    run = completed(stack, runner.run("audit/audit", domain=domain.authority))
 
     shown = artifacts(stack, run["id"])["markdown"]["data"]
     assert f"| {domain.authority} | 0 | 0 | - | - |" in shown  # there are no pages yet
@@ -385,6 +402,19 @@ def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:
     first, second, *_ = scheduled()
     assert second - first <= timedelta(minutes=10)
     assert complaints(stack.home) == []
+
+
+def test_a_name_that_nobody_registered_fails_with_a_sentence(stack: Stack, runner: Runner) -> None:
+    run = runner.run("recrawl/recrawl", domain="nobody.example")
+
+    def log() -> str:
+        return "\n".join(each["message"] for each in ask(stack.api, "/logs/filter", wanted))
+
+    wanted = {"logs": {"flow_run_id": {"any_": [run]}}}
+    until(lambda: "Finished in state" in log())
+    assert run_state(stack.api, run) == "Failed"
+    assert ask(stack.api, f"/flow_runs/{run}")["state"]["message"].startswith("nobody.example is not registered")
+    assert "Traceback" not in log()
 
 
 def test_a_cancelled_run_gives_its_domain_back(stack: Stack, domain: Domain, site: Remote) -> None:
@@ -410,19 +440,6 @@ def test_after_a_kill_9_of_everything_the_domain_is_free_at_once(stack: Stack, d
     assert run_state(stack.api, run) == "Crashed"
     assert holder(stack, domain) is None
     completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
-
-
-def test_a_name_that_nobody_registered_fails_with_a_sentence(stack: Stack) -> None:
-    run = start_run(stack.api, "recrawl/recrawl", domain="nobody.example")
-
-    def log() -> str:
-        return "\n".join(each["message"] for each in ask(stack.api, "/logs/filter", wanted))
-
-    wanted = {"logs": {"flow_run_id": {"any_": [run]}}}
-    until(lambda: "Finished in state" in log())
-    assert run_state(stack.api, run) == "Failed"
-    assert ask(stack.api, f"/flow_runs/{run}")["state"]["message"].startswith("nobody.example is not registered")
-    assert "Traceback" not in log()
 
 
 @pytest.fixture

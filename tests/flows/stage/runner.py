@@ -1,0 +1,68 @@
+"""Runs flows as the worker's processes do, but forked from one that has imported everything, which saves seconds each."""
+
+import os
+import runpy
+import subprocess
+import sys
+from importlib import import_module
+from types import TracebackType
+from typing import Self
+
+from crawler.runtime.children import tag_of
+from crawler.runtime.environment import worker_environment
+from crawler.runtime.stack import Stack
+from tests.flows.stage import order
+
+IMPORTED = ("prefect.flow_engine", "flows.crawl", "flows.daily", "flows.notify", "flows.plan")
+
+
+class Runner:
+    """A process with the environment of a stack's worker."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._api = stack.api
+        tag = tag_of(stack.home)
+        environment = worker_environment(stack.home, stack.api, tag=tag, database_url=stack.database_url)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._process.communicate()
+
+    def run(self, deployment: str, **parameters: object) -> str:
+        """Run flow/deployment to its end; give the id of the run, which the worker leaves alone."""
+        run = order(self._api, deployment, {"parameters": parameters, "state": {"type": "PENDING"}})
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{run}\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == f"{run}\n"
+        return run
+
+
+def _serve() -> None:
+    """Run the flow runs whose ids come in, one a line, and give each id back at the end of its run."""
+    for module in IMPORTED:
+        import_module(module)
+    for line in sys.stdin:
+        run = line.strip()
+        child = os.fork()
+        if child == 0:
+            sys.argv = ["prefect.engine", run]
+            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+            runpy.run_module("prefect.engine", run_name="__main__", alter_sys=True)
+            sys.exit()
+        os.waitpid(child, 0)
+        print(run, flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
