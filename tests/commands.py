@@ -91,12 +91,12 @@ def in_this_process(database_url: str, home: Path) -> Iterator[Recrawl]:
         patch.setenv("RECRAWL_USUAL_LISTS", "false")
 
         def run(*arguments: str, stdin: str = "", main: Callable[[Sequence[str]], int] = main) -> Done:
-            said, complained = io.StringIO(), io.StringIO()
+            said, complained = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
             patch.setattr(sys, "stdin", io.StringIO(stdin))
             forget()
             with redirect_stdout(said), redirect_stderr(complained):
                 code = main(arguments)
-            return Done(code, said.getvalue(), complained.getvalue())
+            return Done(code, *(stream.buffer.getvalue().decode() for stream in (said, complained)))
 
         yield run
     signal.signal(signal.SIGTERM, terminate)

@@ -179,6 +179,7 @@ def test_a_second_crawl_asks_for_all_and_gets_what_changed(
     assert 1 <= unchanged["recrawl", 2] <= 3
 
 
+@pytest.mark.soak
 @SLOW
 def test_several_processes_crawl_each_domain_once(
     site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

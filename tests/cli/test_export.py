@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.crawls import command
+from tests.commands import in_this_process
 from tests.engine.static import StaticServer
 
 
@@ -21,12 +21,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_export_is_taken_and_followed(site: Path, database_url: str, tmp_path: Path) -> None:
-    with StaticServer(site) as server:
+    with StaticServer(site) as server, in_this_process(database_url, tmp_path) as recrawl:
         domain = server.url.removeprefix("http://")
 
         def run(*words: str) -> tuple[int, str, str]:
-            done = command(*words, database_url=database_url, home=tmp_path)
-            return done.returncode, done.stdout, done.stderr
+            done = recrawl(*words)
+            return done.code, done.out, done.err
 
         assert run("crawl", server.url, "--allow-private", "--delay", "0")[0] == 0
         code, lines, said = run("export", domain)
@@ -81,12 +81,12 @@ def test_an_export_is_taken_and_followed(site: Path, database_url: str, tmp_path
 
 def test_an_index_is_made_followed_and_rid_of_what_is_forgotten(site: Path, database_url: str, tmp_path: Path) -> None:
     file = tmp_path / "pages.sqlite"
-    with StaticServer(site) as server:
+    with StaticServer(site) as server, in_this_process(database_url, tmp_path) as recrawl:
         domain = server.url.removeprefix("http://")
 
         def run(*words: str) -> tuple[int, str, str]:
-            done = command(*words, database_url=database_url, home=tmp_path)
-            return done.returncode, done.stdout, done.stderr
+            done = recrawl(*words)
+            return done.code, done.out, done.err
 
         assert run("sync", f"{file}")[0] == 0
         assert run("crawl", server.url, "--allow-private", "--delay", "0")[0] == 0
@@ -101,9 +101,9 @@ def test_an_index_is_made_followed_and_rid_of_what_is_forgotten(site: Path, data
         assert run("domains", "remove", domain, "--yes")[0] == 0
         assert "2 pages taken out; it is not registered any more" in run("sync", f"{file}")[1]
 
-    notes = tmp_path / "notes.txt"
-    notes.write_text("not made by SQLite, and longer than the head of such a file would have to be, by some lines")
-    code, _, said = run("sync", f"{notes}")
-    assert code == 1
-    assert "no index that can be written" in said
-    assert len(said.splitlines()) == 1
+        notes = tmp_path / "notes.txt"
+        notes.write_text("not made by SQLite, and longer than the head of such a file would have to be, by some lines")
+        code, _, said = run("sync", f"{notes}")
+        assert code == 1
+        assert "no index that can be written" in said
+        assert len(said.splitlines()) == 1

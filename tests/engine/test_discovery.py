@@ -25,6 +25,7 @@ BATCH = "1"  # page recorded at once, as published; what it links to is heard of
 Place = Callable[[int], int]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("package", ["postgresql-doc-15", pytest.param("python3.11-doc", marks=pytest.mark.soak)])
 async def test_by_cash_a_tenth_of_a_real_site_holds_more_of_its_importance(
     package: str, database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

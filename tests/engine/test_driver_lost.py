@@ -26,6 +26,7 @@ async def kill_first_driver() -> None:
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_a_driver_that_is_killed_while_it_starts_suspends_no_domain(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, PAGES)

@@ -42,7 +42,13 @@ async def shift(db: Database, webs: CrawlResources, living: LivingServer, *, at:
     return [at + timedelta(seconds=entry.began - clock.began) for entry in living.journal.entries]
 
 
-@pytest.mark.parametrize("monday", [date(2026, 3, 23), date(2026, 10, 19)], ids=["forward", "back"])
+@pytest.mark.parametrize(
+    "monday",
+    [
+        pytest.param(date(2026, 3, 23), id="forward"),
+        pytest.param(date(2026, 10, 19), id="back", marks=pytest.mark.soak),
+    ],
+)
 async def test_in_a_week_in_which_the_clocks_change_every_request_comes_in_open_hours_and_the_budget_is_used(
     db: Database, monday: date
 ) -> None:

@@ -101,6 +101,7 @@ async def text_of(db: Database, domain: Domain, path: str) -> str:
     return str(found[0][0])
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_an_application_is_found_whole_and_a_static_site_beside_it_is_left_alone(
     db: Database, tmp_path: Path
@@ -303,7 +304,7 @@ async def test_a_page_that_hangs_is_looked_at_without_its_scripts(db: Database, 
     write(tmp_path, "b.html", f"<title>b</title><p>{say('birch')}")
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url)
-        settings = QUICK.model_copy(update={"render_deadline": timedelta(seconds=8)})
+        settings = QUICK.model_copy(update={"render_deadline": timedelta(seconds=4)})
         await crawl(db, at=START, settings=settings)
 
     assert (await renders(db))["", "hung"] == 1

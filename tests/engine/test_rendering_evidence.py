@@ -201,6 +201,7 @@ async def test_page_whose_crawl_ended_before_its_probe_is_probed_by_the_next(db:
     assert say("cedar") in await text_of(db, domain, "/app/cedar/")
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_gallery_beside_an_application_costs_two_renders(db: Database, tmp_path: Path) -> None:
     """Both say next to nothing without their scripts, and only one has anything more to say."""
@@ -256,6 +257,7 @@ async def test_error_pages_with_a_script_and_status_200_are_no_trap(db: Database
     assert not await check(db)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_application_whose_first_page_gains_nothing_is_found_completely(db: Database, tmp_path: Path) -> None:
     """Its server says the same text for every path, which is no error page although the first render adds nothing."""

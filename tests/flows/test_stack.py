@@ -356,6 +356,7 @@ def test_after_the_worker_and_its_runs_were_killed_the_run_counts_as_crashed(sta
     assert task_states(stack.api, run) == ["Crashed"]
 
 
+@pytest.mark.soak
 def test_a_run_whose_worker_was_killed_does_not_live_on(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
     os.kill(stack.worker.pid, signal.SIGKILL)

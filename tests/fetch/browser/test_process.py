@@ -127,6 +127,7 @@ def unique_memory(found: Iterable[psutil.Process]) -> int:
     return total
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_four_hostile_tabs_stay_within_the_bound_of_the_tree_and_cost_no_other_page(browser: Browser) -> None:
     browser.limits = RenderLimits(longest=timedelta(seconds=20), settle=timedelta(seconds=2))
