@@ -27,8 +27,8 @@ from tests.ports import next_port
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-# As for who names a domain: its budget is not spread over the day.
-QUICK = Settings(lease_term=timedelta(seconds=10), batch_visits=50, pace=False)
+# As for who names a domain: its budget is not spread over the day. No processes are started to read a page.
+QUICK = Settings(lease_term=timedelta(seconds=10), batch_visits=50, pace=False, readers=0)
 RECRAWL = Path(sys.executable).with_name("recrawl")
 
 
