@@ -119,7 +119,7 @@ async def keep_quota(db: Database, domain: Domain) -> Pruned | None:
 async def foretold(db: Database, domain: Domain) -> SizeEstimate:
     """What the versions of a domain take, and what of it the next pruning frees, by a sample of its pages."""
     read_until = (await _begin(db, domain, dry_run=True)).read_until
-    return await retention.estimate(db, domain, domain.settings.retention, read_until=read_until)
+    return await retention.estimate(db, domain, read_until=read_until)
 
 
 async def _begin(db: Database, domain: Domain, *, dry_run: bool) -> "_Pruning":
@@ -145,9 +145,7 @@ class _Pruning:
         """Thin out versions as the settings say."""
         after: PageKey | None = PageKey(b"")
         while after is not None:
-            choice = await retention.versions_to_thin(
-                self.db, self.domain, self.domain.settings.retention, after=after, read_until=self.read_until
-            )
+            choice = await retention.versions_to_thin(self.db, self.domain, after=after, read_until=self.read_until)
             await self._take(choice.names)
             self.done.held += choice.held
             after = choice.last

@@ -27,6 +27,7 @@ from crawler.core.domain import Domain, DomainStatus, hours_in, is_own_server
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import authority_of
+from crawler.core.retention import keeps_alike
 from crawler.errors import BadInput
 from crawler.format.values import format_when
 from crawler.plugins import require_policy
@@ -276,7 +277,7 @@ async def change_settings(
 
 async def foretell_storage(db: Database, before: Domain, after: Domain) -> SizeEstimate | None:
     """Return what the versions of a changed domain take; None where what is kept of them did not change."""
-    return None if after.settings.retention == before.settings.retention else await foretold(db, after)
+    return None if keeps_alike(before.settings, after.settings) else await foretold(db, after)
 
 
 async def reset_clocks(db: Database, names: Sequence[str], *, at: datetime) -> list[tuple[Domain, datetime | None]]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from crawler.core.opic.order import Ordering
     from crawler.core.page_rules import PageRule
     from crawler.core.rendering.choice import RenderMode
-    from crawler.core.retention import Retention
 
 # RFC 9110, 12.5.4: a language range, or any, with the weight of the user's preference.
 LANGUAGE = (
@@ -115,21 +114,6 @@ class DomainSettings:
         )
 
     @property
-    def retention(self) -> "Retention":
-        """What is kept of the domain's past."""
-        from crawler.core.retention import Retention
-
-        return Retention(
-            versions=self.keep_versions,
-            daily=self.keep_daily,
-            weekly=self.keep_weekly,
-            monthly=self.keep_monthly,
-            visits=self.keep_visits,
-            changes=self.keep_changes,
-            quota=self.quota,
-        )
-
-    @property
     def credentials(self) -> "Credentials":
         """What the domain is shown. ValueError for what was stored and cannot be read (see refusals)."""
         from crawler.core.http.credentials import credentials_in
@@ -162,6 +146,11 @@ def _refusal_by(module: str, parser: str) -> Callable[[str], str]:
 def _refuse_file(text: str) -> str:
     is_path = text.startswith("/") and text.isprintable()
     return "" if is_path else "a file of certificates is named by its whole path, as it is where it is crawled"
+
+
+def _kept_for(option: str, told: str, label: str) -> Setting:
+    """Return the setting that says for how long something of the past is kept. told: its help."""
+    return Setting(Kind.SPAN, option, told, label=label, words="for {}", of_crawl=False)
 
 
 # How each setting is typed, stored and shown, by the name of its field in DomainSettings, or else in its ordering.
@@ -444,45 +433,22 @@ TABLE = {
         words="the newest {}",
         of_crawl=False,
     ),
-    "keep_daily": Setting(
-        Kind.SPAN,
-        "--keep-daily SPAN",
-        "Of versions before those the last of each day, for so long; 90d unless said.",
-        label="One a day",
-        words="for {}",
-        of_crawl=False,
+    "keep_daily": _kept_for(
+        "--keep-daily SPAN", "Of versions before those the last of each day, for so long; 90d unless said.", "One a day"
     ),
-    "keep_weekly": Setting(
-        Kind.SPAN,
-        "--keep-weekly SPAN",
-        "And the last of each week, for so long; 730d unless said.",
-        label="One a week",
-        words="for {}",
-        of_crawl=False,
+    "keep_weekly": _kept_for(
+        "--keep-weekly SPAN", "And the last of each week, for so long; 730d unless said.", "One a week"
     ),
-    "keep_monthly": Setting(
-        Kind.SPAN,
-        "--keep-monthly SPAN",
-        "And the last of each month, for so long; for ever unless said.",
-        label="One a month",
-        words="for {}",
-        of_crawl=False,
+    "keep_monthly": _kept_for(
+        "--keep-monthly SPAN", "And the last of each month, for so long; for ever unless said.", "One a month"
     ),
-    "keep_visits": Setting(
-        Kind.SPAN,
+    "keep_visits": _kept_for(
         "--keep-visits SPAN",
         "How long each look is remembered; 730d unless said. What was learnt from it stays.",
-        label="Looks kept",
-        words="for {}",
-        of_crawl=False,
+        "Looks kept",
     ),
-    "keep_changes": Setting(
-        Kind.SPAN,
-        "--keep-changes SPAN",
-        "How long the change feed goes back; 730d unless said.",
-        label="Changes kept",
-        words="for {}",
-        of_crawl=False,
+    "keep_changes": _kept_for(
+        "--keep-changes SPAN", "How long the change feed goes back; 730d unless said.", "Changes kept"
     ),
     "quota": Setting(
         Kind.BYTES,

@@ -7,25 +7,12 @@ before it have kept: thinning day by day leaves what thinning once would leave.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
+from crawler.core.domain_settings import DomainSettings
 
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """What is kept of a domain's past. versions: the newest ones of each page, at least one.
-
-    daily, weekly, monthly: of older versions the last of each day, week and month, as long as they are not older than
-    that; monthly None: for ever.  visits, changes: how old looks and events of the feed become; None: any age.
-    quota: bytes that bodies and texts may take; None: any number.
-    """
-
-    versions: int
-    daily: timedelta
-    weekly: timedelta
-    monthly: timedelta | None
-    visits: timedelta | None
-    changes: timedelta | None
-    quota: int | None
+# The settings that say what is kept of a domain's past.
+KEPT = ("keep_versions", "keep_daily", "keep_weekly", "keep_monthly", "keep_visits", "keep_changes", "quota")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +24,17 @@ class Dated:
 
 
 def kept_versions(
-    versions: Iterable[Dated], retention: Retention, *, now: datetime, needed: Collection[int] = ()
+    versions: Iterable[Dated], domain_settings: DomainSettings, *, now: datetime, needed: Collection[int] = ()
 ) -> frozenset[int]:
-    """The numbers of the versions that stay.
+    """The numbers of the versions that stay: the newest `keep_versions` of a page, and others by their age.
 
+    Of older versions the last of each day, week and month stays, as long as it is not older than `keep_daily`,
+    `keep_weekly` and `keep_monthly`; None: for ever.
     versions: all of a page whose text is still there.  now: not before any of them.  needed: stay whatever their age.
     Always: the newest stays; what stays at an instant stayed at every earlier one; a second pass takes nothing more.
     """
     newest_first = sorted(versions, key=lambda version: -version.number)
-    stays = {version.number for version in newest_first[: max(retention.versions, 1)]}
+    stays = {version.number for version in newest_first[: max(domain_settings.keep_versions, 1)]}
     last_of: set[tuple[int, ...]] = set()
     for version in newest_first:
         at, age = version.at.astimezone(UTC), now - version.at
@@ -54,14 +43,19 @@ def kept_versions(
         week = (*month, min((at.day - 1) // 7, 3))
         day = (*week, at.day)
         period: tuple[int, ...] | None = None
-        if age <= retention.daily:
+        if age <= domain_settings.keep_daily:
             period = day
-        elif age <= retention.weekly:
+        elif age <= domain_settings.keep_weekly:
             period = week
-        elif retention.monthly is None or age <= retention.monthly:
+        elif domain_settings.keep_monthly is None or age <= domain_settings.keep_monthly:
             period = month
         if version.number in needed or (period is not None and period not in last_of):
             stays.add(version.number)
         # Whatever rule keeps a version, it is the last of its day, week and month for all others.
         last_of |= {day, week, month}
     return frozenset(stays)
+
+
+def keeps_alike(one: DomainSettings, other: DomainSettings) -> bool:
+    """Whether as much of the past is kept under the one as under the other."""
+    return all(getattr(one, name) == getattr(other, name) for name in KEPT)

@@ -4,11 +4,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.retention import Dated, Retention, kept_versions
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.retention import Dated, kept_versions
 
 DAY = timedelta(days=1)
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-KEEP = Retention(versions=2, daily=7 * DAY, weekly=35 * DAY, monthly=365 * DAY, visits=None, changes=None, quota=None)
+KEEP = DomainSettings(keep_versions=2, keep_daily=7 * DAY, keep_weekly=35 * DAY, keep_monthly=365 * DAY)
 
 
 def hourly(count: int) -> list[Dated]:
@@ -27,14 +28,11 @@ def pasts(draw: st.DrawFn) -> list[Dated]:
 
 spans = st.integers(1, 400).map(lambda days: days * DAY)
 retentions = st.builds(
-    Retention,
-    versions=st.integers(1, 5),
-    daily=spans,
-    weekly=spans,
-    monthly=st.none() | spans,
-    visits=st.none(),
-    changes=st.none(),
-    quota=st.none(),
+    DomainSettings,
+    keep_versions=st.integers(1, 5),
+    keep_daily=spans,
+    keep_weekly=spans,
+    keep_monthly=st.none() | spans,
 )
 
 
@@ -65,47 +63,47 @@ def test_what_is_older_than_all_spans_goes_unless_it_is_among_the_newest() -> No
     past = [Dated(number=n, at=BEGIN + n * DAY) for n in range(1, 6)]
 
     assert kept_versions(past, KEEP, now=BEGIN + 1000 * DAY) == {4, 5}
-    assert kept_versions(past, replace(KEEP, monthly=None), now=BEGIN + 1000 * DAY) == {4, 5}
+    assert kept_versions(past, replace(KEEP, keep_monthly=None), now=BEGIN + 1000 * DAY) == {4, 5}
     assert kept_versions(past, KEEP, now=BEGIN + 1000 * DAY, needed={2}) == {2, 4, 5}
 
 
-@given(past=pasts(), retention=retentions, later=spans)
+@given(past=pasts(), domain_settings=retentions, later=spans)
 def test_the_newest_always_stays_and_so_does_what_is_needed(
-    past: list[Dated], retention: Retention, later: timedelta
+    past: list[Dated], domain_settings: DomainSettings, later: timedelta
 ) -> None:
     needed = {version.number for version in past[::7]}
 
-    stays = kept_versions(past, retention, now=end_of(past) + later, needed=needed)
+    stays = kept_versions(past, domain_settings, now=end_of(past) + later, needed=needed)
 
-    assert {version.number for version in past[-retention.versions :]} <= stays
+    assert {version.number for version in past[-domain_settings.keep_versions :]} <= stays
     assert needed <= stays <= {version.number for version in past}
 
 
-@given(past=pasts(), retention=retentions, later=spans)
-def test_a_second_pass_takes_nothing_more(past: list[Dated], retention: Retention, later: timedelta) -> None:
+@given(past=pasts(), domain_settings=retentions, later=spans)
+def test_a_second_pass_takes_nothing_more(past: list[Dated], domain_settings: DomainSettings, later: timedelta) -> None:
     now = end_of(past) + later
-    stays = kept_versions(past, retention, now=now)
+    stays = kept_versions(past, domain_settings, now=now)
 
-    assert kept_versions(of(past, stays), retention, now=now) == stays
+    assert kept_versions(of(past, stays), domain_settings, now=now) == stays
 
 
-@given(past=pasts(), retention=retentions, first=spans, second=spans)
+@given(past=pasts(), domain_settings=retentions, first=spans, second=spans)
 def test_what_went_does_not_come_back_and_thinning_often_is_thinning_once(
-    past: list[Dated], retention: Retention, first: timedelta, second: timedelta
+    past: list[Dated], domain_settings: DomainSettings, first: timedelta, second: timedelta
 ) -> None:
     soon, late = end_of(past) + first, end_of(past) + first + second
-    stays = kept_versions(past, retention, now=soon)
+    stays = kept_versions(past, domain_settings, now=soon)
 
-    assert kept_versions(past, retention, now=late) <= stays
-    assert kept_versions(of(past, stays), retention, now=late) == kept_versions(past, retention, now=late)
+    assert kept_versions(past, domain_settings, now=late) <= stays
+    assert kept_versions(of(past, stays), domain_settings, now=late) == kept_versions(past, domain_settings, now=late)
 
 
-@given(past=pasts(), retention=retentions, cut=st.integers(0, 60), later=spans)
+@given(past=pasts(), domain_settings=retentions, cut=st.integers(0, 60), later=spans)
 def test_a_page_that_goes_on_changing_keeps_what_it_would_have_kept(
-    past: list[Dated], retention: Retention, cut: int, later: timedelta
+    past: list[Dated], domain_settings: DomainSettings, cut: int, later: timedelta
 ) -> None:
     before, after = past[:cut], past[cut:]
-    stays = of(before, kept_versions(before, retention, now=end_of(before)))
+    stays = of(before, kept_versions(before, domain_settings, now=end_of(before)))
     now = end_of(past) + later
 
-    assert kept_versions(stays + after, retention, now=now) == kept_versions(past, retention, now=now)
+    assert kept_versions(stays + after, domain_settings, now=now) == kept_versions(past, domain_settings, now=now)

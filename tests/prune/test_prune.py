@@ -77,7 +77,7 @@ async def as_settings_say(db: Database, domain: Domain) -> dict[tuple[str, int],
     ):
         past.setdefault(address, []).append(Dated(number=number, at=at))
     (last,) = (await rows(db, "SELECT last_visit_at FROM domain_state"))[0]
-    stays = {address: kept_versions(of, domain.settings.retention, now=last) for address, of in past.items()}
+    stays = {address: kept_versions(of, domain.settings, now=last) for address, of in past.items()}
     return {(address, each.number): each.number in stays[address] for address, of in past.items() for each in of}
 
 

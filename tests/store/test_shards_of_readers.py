@@ -154,7 +154,7 @@ async def test_pruning_a_domain_reads_that_domains_part_alone(telling: Database,
     }
     settings = replace(crawled.settings, **wanted, keep_visits=days / 2, keep_changes=days / 2)
     domain = await domains.change(telling, crawled, settings, at=LATE)
-    await retention.estimate(telling, domain, settings.retention, read_until=None)
+    await retention.estimate(telling, domain, read_until=None)
 
     (pruned,) = await prune(telling, [domain], at=LATE)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crawler.core.domain import Domain
-from crawler.core.retention import Dated, Retention, kept_versions
+from crawler.core.retention import Dated, kept_versions
 from crawler.store.database import BY_KEY, Database
 from crawler.store.retention.versions import needed_versions
 from crawler.store.rows import fetch_rows
@@ -45,8 +45,8 @@ class SizeEstimate:
     is_exact: bool
 
 
-async def estimate(db: Database, domain: Domain, retention: Retention, *, read_until: int | None) -> SizeEstimate:
-    """What a domain takes, and would take by these settings; however large it is, by reading 200 of its pages.
+async def estimate(db: Database, domain: Domain, *, read_until: int | None) -> SizeEstimate:
+    """What a domain takes, and would take by its settings; however large it is, by reading 200 of its pages.
 
     read_until: the lowest cursor of whoever must read all changes. The quota is taken into account.
     """
@@ -63,13 +63,13 @@ async def estimate(db: Database, domain: Domain, retention: Retention, *, read_u
     for key, versions in by_page.items():
         newest, now = versions[0][:2]
         past = [Dated(number=number, at=at) for _, _, number, at, _ in versions]
-        stays = kept_versions(past, retention, now=now, needed=needed.of(key) | {newest})
+        stays = kept_versions(past, domain.settings, now=now, needed=needed.of(key) | {newest})
         stored += sum(size for *_, size in versions)
         frees += sum(size for _, _, number, _, size in versions if number not in stays)
         newest_ones += sum(size for _, _, number, _, size in versions if number == newest)
     scale = _pages(keys) / len(keys) if keys else 1.0
-    if retention.quota is not None:
-        frees = max(frees, min(stored - newest_ones, stored - retention.quota / scale))
+    if domain.settings.quota is not None:
+        frees = max(frees, min(stored - newest_ones, stored - domain.settings.quota / scale))
     return SizeEstimate(stored_bytes=scale * stored, frees_bytes=scale * frees, is_exact=len(keys) < SAMPLE)
 
 

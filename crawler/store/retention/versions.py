@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey
-from crawler.core.retention import Dated, Retention, kept_versions
+from crawler.core.retention import Dated, kept_versions
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
@@ -150,13 +150,14 @@ class ThinChoice(Generic[Last]):
 
 
 async def versions_to_thin(
-    db: Database, domain: Domain, retention: Retention, *, after: PageKey, read_until: int | None
+    db: Database, domain: Domain, *, after: PageKey, read_until: int | None
 ) -> ThinChoice[PageKey]:
     """The versions that go among the next pages of a domain.
 
     after: pages whose key follows this one.  read_until: the lowest cursor of whoever must read all changes.
     """
-    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "versions": retention.versions, "most": PAGES}
+    settings = domain.settings
+    values = {"domain_id": domain.id, "after": after, "versions": settings.keep_versions, "most": PAGES}
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
         rows = await fetch_rows(connection, PAST, values)
@@ -165,10 +166,10 @@ async def versions_to_thin(
     held = 0
     for key, newest, now, numbers, instants in rows:
         past = [Dated(number=number, at=at) for number, at in zip(numbers, instants, strict=True)]
-        stays = kept_versions(past, retention, now=now, needed=needed.of(key) | {newest})
+        stays = kept_versions(past, settings, now=now, needed=needed.of(key) | {newest})
         if key in needed.unread:
             untold = needed.untold.get(key, frozenset())
-            held += len(stays - kept_versions(past, retention, now=now, needed=untold | {newest}))
+            held += len(stays - kept_versions(past, settings, now=now, needed=untold | {newest}))
         found += [VersionName(key=key, number=each.number, at=each.at) for each in past if each.number not in stays]
     return ThinChoice(found, held, PageKey(rows[-1][0]) if rows else None)
 
