@@ -68,7 +68,7 @@ def learn_and_appraise(pages: PageArrays, gap: Floats, found: np.typing.NDArray[
     """What a look at each page taught, and in how many days each is due again."""
     a, b = faded(pages.a, pages.b, PRIOR.a, PRIOR.b, gap)
     a, b = _learnt(a, b, gap, found)
-    return gaps(page_arrays(a, b, pages.weight), USUAL_PRICE)
+    return gaps(replace(pages, a=a, b=b), USUAL_PRICE)
 
 
 def _learnt(a: Numbers, b: Numbers, gap: Floats, found: np.typing.NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -86,7 +86,22 @@ def pricing(count: int) -> Timed:
 
 
 def population(count: int) -> PageArrays:
-    """Rates over three decades, importance by a power law."""
+    """Rates over three decades, importance by a power law, one request each, ten minutes to 180 days between looks."""
     rng = np.random.default_rng(1)
     weight = np.clip(0.1 * (rng.pareto(1.1, count) + 1), 0.05, 1000)
-    return page_arrays(rng.uniform(0.3, 8, count), 10 ** rng.uniform(0, 2.5, count), weight)
+    return page_arrays(
+        a=rng.uniform(0.3, 8, count),
+        b=10 ** rng.uniform(0, 2.5, count),
+        weight=weight,
+        importance=weight,
+        requests=1.0,
+        received_bytes=0.0,
+        least=1 / 144,
+        most=180.0,
+        domain=0,
+        stands_for=1.0,
+        is_ruled=False,
+        recall=0.0,
+        ratio=0.0,
+        signals_per_day=0.0,
+    )

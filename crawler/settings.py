@@ -248,6 +248,10 @@ class Settings(BaseSettings):
         """What all domains together may spend on a day."""
         return SharedBudget(self.budget_per_day, self.bytes_per_day)
 
+    def uses_whole_budget_of(self, domain_settings: DomainSettings) -> bool:
+        """Whether scheduled crawls make each request of the domain's budget."""
+        return domain_settings.uses_whole_budget and self.defaults.fills_budgets
+
     def delay_of(self, domain_settings: DomainSettings, *, is_own: bool) -> timedelta:
         """The domain's delay before robots.txt had its say: one's own servers need none."""
         if domain_settings.delay is not None:

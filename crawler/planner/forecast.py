@@ -116,15 +116,15 @@ async def forecast(
     is_alone = is_planned and overall_of(settings) == UNLIMITED
     if not is_alone and most_domains is not None and await report.count_domains(db) > most_domains:
         return None
-    found = await domain_forecasts(
+    found, _ = await domain_forecasts(
         db, at=at, settings=settings, only=domain if is_alone else None, refits=not is_planned, sample=sample
     )
-    own = next((each for each in found.domains if each.input.domain.id == domain.id), None)
+    own = next((each for each in found if each.input.domain.id == domain.id), None)
     if own is None:
         raise BadInput(f"{domain.authority} is not registered any more")
     if not own.sample.known:
         return None
-    terms, overall = limits_of(own.input, settings, importance=1.0, at=at), overall_of(settings)
+    terms, overall = limits_of(own.input, 1.0, settings, at=at), overall_of(settings)
     budget, source = _budget(terms, own.plan, overall)
     plain, equal = _plain_freshness(own, terms, budget, settings)
     return Forecast(

@@ -1,7 +1,7 @@
 """Planning: prices, priors and importances of all domains, solved apart from the crawl and stored for it to read."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -10,8 +10,7 @@ from crawler.core.budget.cost import Price
 from crawler.core.budget.domain_prices import DomainPlan, has_moved, solve_plans
 from crawler.core.budget.hours import Hours, day_share, week_from
 from crawler.core.budget.page_arrays import SAMPLE, SAMPLE_PER_DOMAIN
-from crawler.core.budget.refitted import Refitted, refitted
-from crawler.core.budget.sample import PageSample, amounts_in, work_in
+from crawler.core.budget.sample import PageSample, Refitted, amounts_in, refitted, work_in
 from crawler.core.budget.shadow_price import Budget, Shares, Work, price_correction
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
@@ -38,20 +37,15 @@ WHOLE = 2  # requests: grants are whole ones, so that one or two of a budget tha
 class Planned:
     """The plan of one domain. known: its pages that have a version, by the sample.
 
-    price_correction: a factor on the price.
+    price: that a request and a byte must be worth.  price_correction: a factor on it.
     """
 
     domain: Domain
     importance: float
     known: float
+    price: Price
     price_correction: float
-    usual_price: float
     plan: DomainPlan
-
-    @property
-    def price(self) -> Price:
-        """Value that a request and a byte must have, before its correction."""
-        return self.plan.price or Price(self.usual_price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +64,16 @@ class DomainForecast:
     plan: DomainPlan
 
 
-@dataclass(frozen=True, slots=True)
-class Forecasts:
-    """All domains as they were read, by name, and what they say together of each kind of site."""
-
-    domains: list[DomainForecast]
-    kinds: tuple[KindPrior, ...]
-
-
 async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Planned]:
     """Plan for all domains, by name: importances relative to each other, priors, prices, and targets out of reach.
 
     only: plan for this one as if there were no other; for one that lives in a time of its own. Kinds of site learn
     nothing from it.
     """
-    forecasts = await domain_forecasts(db, at=at, settings=settings, only=only)
+    found, kinds = await domain_forecasts(db, at=at, settings=settings, only=only)
     if only is None:
-        await domains.write_kind_priors(db, forecasts.kinds, at=at)
-    return [await _write_plan(db, each, settings, at=at) for each in forecasts.domains]
+        await domains.write_kind_priors(db, kinds, at=at)
+    return [await _write_plan(db, each, settings, at=at) for each in found]
 
 
 async def _write_plan(db: Database, found: DomainForecast, settings: Settings, *, at: datetime) -> Planned:
@@ -109,19 +95,13 @@ async def _write_plan(db: Database, found: DomainForecast, settings: Settings, *
         amounts=by_group,
         mean_amount=mean,
     )
-    planned = Planned(
-        domain,
-        found.importance,
-        found.sample.known,
-        correction,
-        settings.price,
-        replace(solved, requests=0.0) if found.rests else solved,
-    )
-    wake = has_moved(plan_input.price or Price(settings.price), planned.price, found.work.known)
-    whole = uses_whole_budget(domain.settings, settings) and not found.rests
+    price = solved.price or Price(settings.price)
+    wake = has_moved(plan_input.price or Price(settings.price), price, found.work.known)
+    whole = settings.uses_whole_budget_of(domain.settings) and not found.rests
     await plan.write_plan(db, domain, row, wake=wake, at=at, uses_whole_budget=whole)
     await plan.learn_activity(db, domain, at=at)
-    return planned
+    now = replace(solved, requests=0.0) if found.rests else solved
+    return Planned(domain, found.importance, found.sample.known, price, correction, now)
 
 
 async def domain_forecasts(
@@ -132,9 +112,10 @@ async def domain_forecasts(
     only: Domain | None = None,
     refits: bool = True,
     sample: int = SAMPLE,
-) -> Forecasts:
-    """The forecasts of all domains, by name, or of one as if there were no other. Changes nothing.
+) -> tuple[list[DomainForecast], tuple[KindPrior, ...]]:
+    """The forecasts of all domains, by name, or of one as if there were no other, and what they say of kinds of sites.
 
+    Changes nothing.
     refits: priors are fitted anew; else they are those of the last plan, and nothing is said of kinds.
     sample: pages that are read of all domains together, about.
     """
@@ -148,36 +129,32 @@ async def domain_forecasts(
     if refits:
         priors = refitted(censuses, [site_kind(each.domain.authority) for each in inputs])
     works = [work_of(*each, settings) for each in zip(inputs, censuses, priors.domains, strict=True)]
-    terms = [limits_of(each, settings, importance=importances[each.domain.id], at=at) for each in inputs]
+    terms = [limits_of(*each, settings, at=at) for each in zip(inputs, importances, strict=True)]
     resting = [each.rests(at=at, over=HOUR) for each in inputs]
-    solved = _tariffs(works, terms, resting, settings)
-    forecasts = [
-        DomainForecast(plan_input, importances[plan_input.domain.id], sample, belief, work, rests, tariff)
-        for plan_input, sample, belief, work, rests, tariff in zip(
-            inputs, censuses, priors.domains, works, resting, solved, strict=True
-        )
-    ]
-    return Forecasts(forecasts, priors.kinds)
+    plans = _solve(works, terms, resting, settings)
+    columns = (inputs, importances, censuses, priors.domains, works, resting, plans)
+    return [DomainForecast(*each) for each in zip(*columns, strict=True)], priors.kinds
 
 
-def _tariffs(works: list[Work], terms: list[DomainLimits], resting: list[bool], settings: Settings) -> list[DomainPlan]:
-    """Prices of all domains; those that rest leave what they would use of the overall budget to the others."""
+def _solve(works: list[Work], terms: list[DomainLimits], resting: list[bool], settings: Settings) -> list[DomainPlan]:
+    """Solve the plans of all; domains that rest leave what they would use of the overall budget to the others."""
     overall, shares = overall_of(settings), shares_of(settings)
-    everybody = solve_plans(works, terms, overall=overall, shares=shares)
-    if not any(resting):
-        return everybody
-    awake = [pair for pair, rests in zip(zip(works, terms, strict=True), resting, strict=True) if not rests]
-    solved = iter(solve_plans([work for work, _ in awake], [each for _, each in awake], overall=overall, shares=shares))
-    return [tariff if rests else next(solved) for tariff, rests in zip(everybody, resting, strict=True)]
+    plans = solve_plans(works, terms, overall=overall, shares=shares)
+    if any(resting):
+        awake = [n for n, rests in enumerate(resting) if not rests]
+        chosen = [works[n] for n in awake], [terms[n] for n in awake]
+        for n, plan_awake in zip(awake, solve_plans(*chosen, overall=overall, shares=shares), strict=True):
+            plans[n] = plan_awake
+    return plans
 
 
-async def _importances(db: Database, inputs: Sequence[PlanInput]) -> Mapping[int, float]:
+async def _importances(db: Database, inputs: Sequence[PlanInput]) -> list[float]:
     """Importance of each domain relative to the others: by links (mean 1), times its weight."""
-    weights = {each.domain.id: each.domain.settings.weight for each in inputs}
-    if len(weights) == 1:  # beside itself alone: no page's links need be read
-        return {domain: float(weight) for domain, weight in weights.items()}
-    by_links = popularity(list(weights), await plan.flows_between(db, list(weights)))
-    return {domain: by_links[domain] * weight for domain, weight in weights.items()}
+    ids, weights = [each.domain.id for each in inputs], [each.domain.settings.weight for each in inputs]
+    if len(ids) == 1:  # beside itself alone: no page's links need be read
+        return weights
+    by_links = popularity(ids, await plan.flows_between(db, ids))
+    return [by_links[domain] * weight for domain, weight in zip(ids, weights, strict=True)]
 
 
 def _share(plan_input: PlanInput, inputs: Sequence[PlanInput], sample: int) -> int:
@@ -211,17 +188,10 @@ def policy_of_domain(domain_settings: DomainSettings, settings: Settings) -> Rev
     return policy_or_price(domain_settings.revisit, load(settings.plugins).revisits)
 
 
-def uses_whole_budget(domain_settings: DomainSettings, settings: Settings) -> bool:
-    """Whether scheduled crawls make each request of the domain's budget."""
-    return domain_settings.uses_whole_budget and settings.defaults.fills_budgets
-
-
-def limits_of(plan_input: PlanInput, settings: Settings, *, importance: float, at: datetime) -> DomainLimits:
+def limits_of(plan_input: PlanInput, importance: float, settings: Settings, *, at: datetime) -> DomainLimits:
     """Limits of the domain: its user's settings, and what politeness leaves; a mean day's, of the week from `at` on."""
-    domain_settings, is_own = plan_input.domain.settings, plan_input.domain.is_own
-    hours = plan_input.domain.hours
-    delays = _Delays.of(settings.delay_of(domain_settings, is_own=is_own), plan_input.announced_s, hours)
-    lines = settings.parallelism_of(domain_settings, is_own=is_own)
+    domain_settings, hours = plan_input.domain.settings, plan_input.domain.hours
+    delay_s, cap = _pace_of(plan_input, settings, at=at)
     open_days = open_day_share(hours, at=at)
     return DomainLimits(
         importance=importance,
@@ -229,14 +199,14 @@ def limits_of(plan_input: PlanInput, settings: Settings, *, importance: float, a
             _or_no_limit(domain_settings.budget_per_day) * open_days,
             _or_no_limit(domain_settings.bytes_per_day) * open_days,
         ),
-        delay_s=delays.at_speed(1.0),
-        cap=delays.requests_per_day(hours, at=at) * lines,
+        delay_s=delay_s,
+        cap=cap,
         is_always_open=hours.is_always,
         freshness=domain_settings.target_freshness,
         oldest_days=domain_settings.target_age / DAY if domain_settings.target_age else None,
         usual_price=settings.price,
         most_days=settings.most_interval / DAY,
-        scales_gaps=uses_whole_budget(domain_settings, settings)
+        scales_gaps=settings.uses_whole_budget_of(domain_settings)
         and policy_of_domain(domain_settings, settings) is not BY_PRICE,
     )
 
@@ -247,30 +217,19 @@ def open_day_share(hours: Hours, *, at: datetime) -> float:
     return max(sum(map(bool, week)), 1) / len(week)  # none in a week when a change of clocks leaves its one hour out
 
 
-@dataclass(frozen=True, slots=True)
-class _Delays:
-    """Seconds between two requests, at the usual speed, and at least, as robots.txt has it."""
-
-    usual: float
-    least: float
-
-    @classmethod
-    def of(cls, delay: timedelta, announced_s: float, hours: Hours) -> "_Delays":
-        """announced_s: by the last lease, for the slowest hours; what is more than these ask, robots.txt wants."""
-        usual = delay.total_seconds()
-        slowest = usual / min(window.speed for window in hours.windows)
-        return cls(usual, announced_s if announced_s > slowest else 0.0)
-
-    def at_speed(self, speed: float) -> float:
-        return max(self.usual / speed, self.least)
-
-    def requests_per_day(self, hours: Hours, *, at: datetime) -> float:
-        """One after the other, on a mean day of the week."""
-        if not self.at_speed(1.0):
-            return NO_LIMIT
-        week = week_from(hours, at)
-        lengths = ((span.length.total_seconds(), span.speed) for day in week for span in day)
-        return sum(seconds / self.at_speed(speed) for seconds, speed in lengths) / len(week)
+def _pace_of(plan_input: PlanInput, settings: Settings, *, at: datetime) -> tuple[float, float]:
+    """Return the seconds between two requests at the usual speed, and how many requests that leaves of a mean day."""
+    domain, hours = plan_input.domain, plan_input.domain.hours
+    usual = settings.delay_of(domain.settings, is_own=domain.is_own).total_seconds()
+    # The delay of the last lease is that of the slowest hours; what is more than these ask, robots.txt wants.
+    slowest = usual / min(window.speed for window in hours.windows)
+    least = plan_input.announced_s if plan_input.announced_s > slowest else 0.0
+    if not (usual or least):
+        return 0.0, NO_LIMIT
+    week = week_from(hours, at)
+    one_by_one = sum(span.length.total_seconds() / max(usual / span.speed, least) for day in week for span in day)
+    lines = settings.parallelism_of(domain.settings, is_own=domain.is_own)
+    return max(usual, least), one_by_one / len(week) * lines
 
 
 def _or_no_limit(number: int | None) -> float:

@@ -79,15 +79,10 @@ class Limit:
     name: str
     rate: str
 
-    @property
-    def looks(self) -> float:
-        """A day's requests for looks."""
-        return self.requests - overhead(self.requests)
 
-
-def overhead(limit: float) -> float:
-    """Requests a day that are no looks by value: robots.txt, audits. limit: of all requests a day."""
-    return 0.0 if math.isinf(limit) else min(ROBOTS_PER_DAY + AUDIT_SHARE * limit, MOST_OVERHEAD * limit)
+def looks_within(limit: float) -> float:
+    """The looks that a limit of requests a day leaves beside robots.txt and audits, which are no looks by value."""
+    return limit if math.isinf(limit) else limit - min(ROBOTS_PER_DAY + AUDIT_SHARE * limit, MOST_OVERHEAD * limit)
 
 
 def budget_for(looks: float) -> float:
@@ -138,7 +133,7 @@ def target_demand(work: Work, terms: DomainLimits, shares: Shares) -> TargetDema
     limit = own_limit(work.known, terms)
     if terms.part < limit.requests:
         limit = Limit(terms.part, f"its part of all domains' budget, {terms.part:,.0f} a day,", "")
-    limits = np.array([limit.looks])
+    limits = np.array([looks_within(limit.requests)])
     if terms.freshness is not None:
         aim = terms.freshness + min(AIM_ABOVE, (1 - terms.freshness) / 8)
         need = cost_of_freshness(work, aim, limits, shares=shares)
@@ -203,7 +198,7 @@ class Constraints:
     @property
     def looks(self) -> float:
         """Requests a day that the limit leaves for looks."""
-        return self.limit - overhead(self.limit)
+        return looks_within(self.limit)
 
     @property
     def importance(self) -> float:
@@ -253,7 +248,7 @@ def _longest(work: Work, limit: Limit, most: float) -> tuple[float, str]:
 
 def _late(work: Work, limit: Limit, shares: Shares) -> tuple[float, str]:
     """The factor by which pages have to wait longer than rules say, 1 or more, and the limit that causes it."""
-    left = limit.looks * left_by(work, shares) * (1 - LONGEST_INTERVAL_SHARE)
+    left = looks_within(limit.requests) * left_by(work, shares) * (1 - LONGEST_INTERVAL_SHARE)
     return max(_asked_by_rules(work.known) / max(left, TINY), 1.0), limit.rate
 
 
@@ -268,7 +263,7 @@ def _scaled(work: Work, limit: Limit, shares: Shares) -> Work:
     Gaps that are too short for the limit are stretched by `_late`.
     """
     asked = _asked_by_rules(work.known)
-    factor = min(asked / max(limit.looks * left_by(work, shares), TINY), 1.0)
+    factor = min(asked / max(looks_within(limit.requests) * left_by(work, shares), TINY), 1.0)
     known = work.known
     return replace(work, known=replace(known, least=known.least * factor, most=known.most * factor))
 

@@ -16,7 +16,7 @@ from crawler.core.budget.constraints import (
     DomainLimits,
     constraints_of,
     demand_of,
-    overhead,
+    looks_within,
     requests_for,
 )
 from crawler.core.budget.cost import Price
@@ -89,13 +89,11 @@ def _with_shares_of_overall(
     ]
     found = _solved(works, ageless, overall, shares)
     looks, received = sum(each.requests for each in found), sum(each.expected.received_bytes for each in found)
-    is_free = looks < NEARLY * (overall.requests - overhead(overall.requests))
+    is_free = looks < NEARLY * looks_within(overall.requests)
     if is_free and received < NEARLY * overall.received_bytes:
         return list(terms)
     return [
-        replace(each, part=requests_for(plan.requests))
-        if plan.requests < NEARLY * (plan.limit - overhead(plan.limit))
-        else each
+        replace(each, part=requests_for(plan.requests)) if plan.requests < NEARLY * looks_within(plan.limit) else each
         for each, plan in zip(terms, found, strict=True)
     ]
 
@@ -108,7 +106,7 @@ def _within_requests(constraints: Sequence[Constraints], overall: Budget, shares
         if price.per_byte > 0:  # requests that its bytes forbid must not be kept free for it in the overall budget
             limits[n] = min(limits[n], requests_at(domain.work, price, limit=domain.looks, shares=shares))
     work = joined([domain.work for domain in constraints], [domain.importance for domain in constraints])
-    solved = shadow_prices(work, limits, overall.requests - overhead(overall.requests), shares=shares)
+    solved = shadow_prices(work, limits, looks_within(overall.requests), shares=shares)
     return [
         _dearer(domain, price, Price(_at_least_usual(domain, float(mu) / domain.importance, overall)))
         for domain, price, mu in zip(constraints, own, solved, strict=True)
@@ -204,7 +202,7 @@ def _with_first_looks_cut(found: list[DomainPlan], overall: Budget) -> list[Doma
     """The plans, with first looks cut to the requests that all domains together have left for them."""
     revisits = sum(min(each.expected.requests, each.requests) for each in found)
     first = sum(each.requests for each in found) - revisits
-    part = (overall.requests - overhead(overall.requests) - revisits) / max(first, TINY)
+    part = (looks_within(overall.requests) - revisits) / max(first, TINY)
     if part >= 1:
         return found
     return [

@@ -1,16 +1,18 @@
 """Many pages at once, as plan and lab see them: beliefs, weights and costs as arrays, each standing for some pages."""
 
 from dataclasses import dataclass, fields
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crawler.core.freshness.gamma import Floats, Numbers
-from crawler.core.freshness.value import PlannedSource, aged_before_look, first_values, mean_gap
+from crawler.core.freshness.signals import Heard, days_ahead
+from crawler.core.freshness.value import first_values, gap_worth
 
 SAMPLE = 50_000  # pages; a price is then right to a few per cent, and freshness is flat around its optimum
 SAMPLE_PER_DOMAIN = 200  # of each domain at least, if it has them: a small domain has a price of its own
+FOREVER = 1e6  # days
 
 Groups = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -21,7 +23,8 @@ class PageArrays:
     """Pages of one or many domains; arrays of equal length. Times in days.
 
     a, b: of today's beliefs.  weight: see price.weights_of; across domains times the domain's.
-    recall, ratio, signals_per_day: of the source of signals about the page (PlannedSource); 0 without one.
+    recall, ratio, signals_per_day: of the source of signals about the page: the chance that a change is told, that over
+    the source's noise in days, and the signals that come. All 0 without one.
     importance: the weight without what the page's amounts of change make of it: by it freshness is reported.
     requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
     domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `most` is what a rule, or
@@ -44,49 +47,13 @@ class PageArrays:
     signals_per_day: Floats
 
     @property
-    def source(self) -> PlannedSource:
-        """The source of signals about the pages."""
-        return PlannedSource(self.recall, self.ratio, self.signals_per_day)
-
-    @property
     def count(self) -> float:
         """Number of pages that these stand for."""
         return float(self.stands_for.sum())
 
 
-class OtherColumns(TypedDict, total=False):
-    """Columns of PageArrays that have a usual value: one request a look, ten minutes to 180 days between looks."""
-
-    requests: Numbers
-    received_bytes: Numbers
-    least: Numbers
-    most: Numbers
-    domain: Groups | int
-    stands_for: Numbers
-    is_ruled: Flags | bool
-    importance: Numbers
-    recall: Numbers
-    ratio: Numbers
-    signals_per_day: Numbers
-
-
-USUAL: OtherColumns = {
-    "requests": 1.0,
-    "received_bytes": 0.0,
-    "least": 1 / 144,
-    "most": 180.0,
-    "domain": 0,
-    "stands_for": 1.0,
-    "is_ruled": False,
-    "recall": 0.0,
-    "ratio": 0.0,
-    "signals_per_day": 0.0,
-}
-
-
-def page_arrays(a: Numbers, b: Numbers, weight: Numbers, **others: Unpack[OtherColumns]) -> PageArrays:
-    """PageArrays from columns; a number that holds for all pages may be given once."""
-    columns: dict[str, Any] = {"a": a, "b": b, "weight": weight, "importance": weight, **USUAL, **others}
+def page_arrays(**columns: Numbers | Groups | Flags) -> PageArrays:
+    """PageArrays from its columns; a number that holds for all pages may be given once."""
     shape = np.broadcast(*columns.values()).shape or (1,)
     kinds = {"domain": np.intp, "is_ruled": np.bool_}
     arrays: dict[str, NDArray[Any]] = {
@@ -96,7 +63,7 @@ def page_arrays(a: Numbers, b: Numbers, weight: Numbers, **others: Unpack[OtherC
     return PageArrays(**arrays)
 
 
-NOBODY = page_arrays(*(np.empty(0) for _ in range(3)))
+NOBODY = page_arrays(**{each.name: np.empty(0) for each in fields(PageArrays)})
 
 
 def subset(pages: PageArrays, which: Groups | Flags) -> PageArrays:
@@ -105,21 +72,34 @@ def subset(pages: PageArrays, which: Groups | Flags) -> PageArrays:
 
 
 def gaps(pages: PageArrays, price: Numbers) -> Floats:
-    """The mean gap of each page, in days, at a price of one look (importance x days)."""
-    return mean_gap(
-        pages.a,
-        pages.b,
-        pages.weight,
-        price,
-        least=pages.least,
-        most=pages.most,
-        source=pages.source,
-    )
+    """The days between good looks at each page to expect on average, at a price of one look (importance x days).
+
+    Without a source of signals it is due_gap.
+    A page ages by 1 - recall of a day each day and by what a signal adds, until it is due or beyond. Where a signal is
+    worth less than the whole way, that mean speed gives the days to within a quarter; the correction of the price,
+    which goes by what is used, does the rest.
+    """
+    way = gap_worth(pages.a, pages.b, pages.weight, price)
+    jump = np.minimum(_jump(pages), np.minimum(way, FOREVER))
+    speed = (1 - pages.recall) + pages.signals_per_day * jump
+    return np.asarray(np.maximum(pages.least, np.minimum(way / speed, pages.most)))
 
 
 def ageing(pages: PageArrays, price: Numbers, gap: Floats) -> Floats:
-    """The days without a source of signals by which each page ages until its look. gap: see gaps."""
-    return aged_before_look(pages.a, pages.b, pages.weight, price, gap, source=pages.source)
+    """The days without a source that a page has aged by before the signal that leads to its look. gap: see gaps.
+
+    Without a source it is the gap.
+    """
+    way = gap_worth(pages.a, pages.b, pages.weight, price)
+    jump = np.minimum(_jump(pages), way)
+    steps = np.where(np.isfinite(way), np.nan_to_num(way) - np.nan_to_num(jump), 0.0)
+    aged = np.maximum((1 - pages.recall) * gap, np.minimum(steps, gap))
+    return np.asarray(np.where(np.equal(pages.recall, 0), gap, aged))
+
+
+def _jump(pages: PageArrays) -> Floats:
+    """The days without a source that one signal adds."""
+    return days_ahead(pages.a, pages.b, Heard(recall=pages.recall, count=1.0, ratio=pages.ratio))
 
 
 def looks_per_day(pages: PageArrays, price: Numbers) -> Floats:

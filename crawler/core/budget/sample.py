@@ -1,9 +1,11 @@
 """A random sample of a domain's pages, to which its priors are fitted and on which its price is solved."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawler.core.budget.cost import Costs, RequestKind
 from crawler.core.budget.page_arrays import NOBODY, Flags, Groups, PageArrays, page_arrays, subset
@@ -12,13 +14,22 @@ from crawler.core.freshness.amount import amount_factor, expected_amount, refit_
 from crawler.core.freshness.belief import DAY, PRIOR, Belief
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.policies import BY_PRICE, PricePolicy, RevisitPolicy
-from crawler.core.freshness.prior import Moments, moments, with_prior
+from crawler.core.freshness.prior import (
+    ALL_KINDS,
+    NO_KIND,
+    KindPrior,
+    Moments,
+    in_kind,
+    moments,
+    pooled,
+    prior_of_kind,
+    refit,
+    with_prior,
+)
 from crawler.core.freshness.signals import NO_SOURCE, SourceWorth, signals_per_day
 from crawler.core.freshness.value import weights_of
 
-# Of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, follows, amount_total,
-# amount_changes, silent_days, weight.
-COLUMNS = 13
+ROUNDS = 5  # of expectation maximization at a time, so that priors follow the first visits of a site within a day
 REQUEST_KINDS = tuple(RequestKind)  # by the number in column `asked`
 NO_RULE = float("nan")  # as least or most: no rule gives one
 
@@ -85,6 +96,11 @@ class PageSample:
         return [round(count / self.share) for count in np.bincount(self.group, minlength=len(self.priors))]
 
 
+# The columns of the table, in the order of a row, and what they hold beside numbers.
+COLUMNS = tuple(each.name for each in fields(PageSample) if each.default is MISSING and each.default_factory is MISSING)
+KINDS = {"is_new": np.bool_, "group": np.intp, "asked": np.intp, "follows": np.bool_}
+
+
 def sample_of(
     rows: Sequence[Sequence[float]],
     *,
@@ -93,28 +109,13 @@ def sample_of(
     costs: Costs,
     source: SourceWorth = NO_SOURCE,
 ) -> PageSample:
-    """The sample with these rows, each of COLUMNS numbers in the order of PageSample's fields."""
-    columns = np.array(rows, dtype=np.float64).reshape(len(rows), COLUMNS).T
-    is_new, a, b, group, importance, asked, least, most, follows, total, changes, silent, weight = columns
-    return PageSample(
-        is_new > 0,
-        a,
-        b,
-        np.minimum(group.astype(np.intp), len(priors) - 1),
-        importance,
-        asked.astype(np.intp),
-        least,
-        most,
-        follows > 0,
-        total,
-        changes,
-        silent,
-        weight,
-        share=share,
-        priors=tuple(priors),
-        costs=costs,
-        source=source,
-    )
+    """The sample with these rows, each with a number for each of COLUMNS."""
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), len(COLUMNS)).T
+    columns: dict[str, NDArray[Any]] = {
+        name: column.astype(KINDS.get(name, np.float64)) for name, column in zip(COLUMNS, table, strict=True)
+    }
+    columns["group"] = np.minimum(columns["group"], len(priors) - 1)
+    return PageSample(**columns, share=share, priors=tuple(priors), costs=costs, source=source)
 
 
 def beliefs_in(sample: PageSample, priors: Sequence[Belief]) -> tuple[Floats, Floats]:
@@ -181,14 +182,15 @@ def work_in(
     factors = _amount_factors(sample) if by_amount else 1.0
     source = NO_SOURCE if is_bound.any() else sample.source
     pages = page_arrays(
-        a,
-        b,
-        weights_of(sample.weight * factors),
+        a=a,
+        b=b,
+        weight=weights_of(sample.weight * factors),
         importance=weights_of(sample.importance),
         requests=np.array([cost.requests for cost in costs])[sample.asked],
         received_bytes=np.array([cost.received_bytes for cost in costs])[sample.asked],
         least=least,
         most=most,
+        domain=0,
         stands_for=1 / sample.share,
         is_ruled=~np.isnan(sample.most) | is_bound,
         recall=source.silence,
@@ -222,3 +224,61 @@ def _joined(parts: Sequence[PageArrays], importances: Sequence[float]) -> PageAr
     return PageArrays(
         **{each.name: np.concatenate([getattr(pages, each.name) for pages in weighed]) for each in fields(PageArrays)}
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Refitted:
+    """Priors after another look at all domains.
+
+    domains: of each one, by number; 0 is that of the whole domain.  kinds: of each kind of site, and of ALL_KINDS.
+    """
+
+    domains: list[tuple[Belief, ...]]
+    kinds: tuple[KindPrior, ...]
+
+
+def refitted(samples: Sequence[PageSample], kinds: Sequence[str]) -> Refitted:
+    """The priors of each domain and kind: templates lean on their domain, domains on their kind, kinds on all.
+
+    kinds: of each domain. Those of NO_KIND lean on all.
+    """
+    found = _refitted_once(samples, kinds)
+    for _ in range(ROUNDS - 1):
+        samples = [replace(sample, priors=priors) for sample, priors in zip(samples, found.domains, strict=True)]
+        found = _refitted_once(samples, kinds)
+    return found
+
+
+def _refitted_once(samples: Sequence[PageSample], kinds: Sequence[str]) -> Refitted:
+    by_domain = [moments_in(sample) for sample in samples]
+    as_one = [pooled(templates) for templates in by_domain]
+    domains = Moments(*np.array([(each.pages, each.rate, each.log_rate) for each in as_one]).reshape(-1, 3).T)
+    looked_at = np.array([sample.looked_at for sample in samples])
+    everywhere = pooled(domains)
+    members = {kind: np.array([each == kind for each in kinds]) for kind in sorted(set(kinds) - {NO_KIND})}
+    by_kind = {kind: in_kind(_of(domains, chosen), looked_at[chosen]) for kind, chosen in members.items()}
+    members[ALL_KINDS] = np.ones(len(samples), np.bool_)
+    return Refitted(
+        domains=[
+            _refitted(templates, everywhere, by_kind.get(kind))
+            for templates, kind in zip(by_domain, kinds, strict=True)
+        ],
+        kinds=tuple(
+            KindPrior(
+                kind,
+                prior_of_kind(by_kind.get(kind), everywhere=everywhere),
+                pages=float(looked_at[chosen].sum()),
+                domains=int((looked_at[chosen] > 0).sum()),
+            )
+            for kind, chosen in members.items()
+        ),
+    )
+
+
+def _of(domains: Moments, chosen: Floats) -> Moments:
+    return Moments(domains.pages[chosen], domains.rate[chosen], domains.log_rate[chosen])
+
+
+def _refitted(templates: Moments, everywhere: Moments, kind: Moments | None) -> tuple[Belief, ...]:
+    a0, b0, domain = refit(templates, everywhere=everywhere, kind=kind)
+    return domain, *(Belief(float(a), float(b)) for a, b in zip(a0[1:], b0[1:], strict=True))

@@ -20,6 +20,7 @@ from crawler.core.freshness.gamma import Floats, Numbers
 DISCOVERY_DAYS = 1.0  # within which a backlog of new pages is to be fetched, if the budget allows it
 MOST_RATE = 1e15  # "no limit" as a finite number, so that a share of it is a number, too
 BLEND_STEPS = 12
+NEAR = 0.25  # the price that is tried first
 LONGEST_INTERVAL_SHARE = 0.05  # of the budget that looks at the longest interval may take, where no page is worth more
 FLOOR_VISITS_SHARE = 0.2  # of one day's budget that visits below the price may take
 CORRECTION_UP, CORRECTION_DOWN = 1.005, 1.02  # factors of one step
@@ -58,32 +59,28 @@ class Work:
     domains: int = 1
 
 
-def shadow_price(
-    work: Work, budget: Budget, *, shares: Shares = EVEN, overhead: float = 0.0, near: float = 0.25
-) -> Price:
+def shadow_price(work: Work, budget: Budget, *, shares: Shares = EVEN) -> Price:
     """The price in one domain at which a day's expected requests and bytes keep within the budget and use it.
 
-    overhead: requests a day that are no looks (robots.txt, sitemaps, audits, probes).  near: a guess, the last price.
+    budget: without the requests that are no looks (robots.txt, sitemaps, audits, probes).
     Usually one of requests and bytes is scarce, and the other costs nothing. Where both are scarce, both have a price.
     """
-    limits = np.array([max(budget.requests - overhead, 0.0), min(budget.received_bytes, MOST_RATE)])
-    price, used = _blended(work, limits, shares, part=0.0, near=near)
+    limits = np.array([budget.requests, min(budget.received_bytes, MOST_RATE)])
+    price, used = _blended(work, limits, shares, part=0.0)
     if used[1] <= 1 + CLOSE:
         return price
-    price, used = _blended(work, limits, shares, part=1.0, near=near)
+    price, used = _blended(work, limits, shares, part=1.0)
     if used[0] <= 1 + CLOSE:
         return price
     low, high = 0.0, 1.0
     for _ in range(BLEND_STEPS):
         middle = 0.5 * (low + high)
-        price, used = _blended(work, limits, shares, part=middle, near=near)
+        price, used = _blended(work, limits, shares, part=middle)
         low, high = (middle, high) if used[1] > used[0] else (low, middle)
     return price
 
 
-def shadow_prices(
-    work: Work, limits: Floats, budget: float, *, shares: Shares = EVEN, near: Floats | float = 0.25
-) -> Floats:
+def shadow_prices(work: Work, limits: Floats, budget: float, *, shares: Shares = EVEN) -> Floats:
     """The price of a request in each domain, where all share a budget.
 
     limits: requests a day of each domain: its own budget or what politeness allows, the smaller; inf: no limit.
@@ -91,8 +88,7 @@ def shadow_prices(
     domains together; inf: no limit.  Both come without the requests that are no looks.
     """
     limits, budget = np.minimum(limits, MOST_RATE), min(budget, MOST_RATE)
-    near = np.broadcast_to(np.asarray(near, dtype=np.float64), (work.domains,))
-    own = find_root(lambda price: spent(work, price, limits, shares=shares), limits, near=near)
+    own = find_root(lambda price: spent(work, price, limits, shares=shares), limits, near=np.full(work.domains, NEAR))
     if float(spent(work, own, limits, shares=shares).sum()) <= budget * (1 + CLOSE):
         return own
 
@@ -102,7 +98,7 @@ def shadow_prices(
         first = np.minimum(discovery, (1 - shares.refresh) * limits).sum()
         return np.atleast_1d(refresh.sum() + _within_shares(first, backlog.sum(), np.asarray(budget), shares))
 
-    overall = find_root(together, np.array([budget]), near=np.array([float(np.median(near))]))
+    overall = find_root(together, np.array([budget]), near=np.array([NEAR]))
     return np.maximum(own, overall)
 
 
@@ -176,7 +172,7 @@ def _within_shares(discovery: Floats, backlog: Floats, limits: Floats, shares: S
     return np.clip(discovery, least, np.maximum((1 - shares.refresh) * limits, least))
 
 
-def _blended(work: Work, limits: Floats, shares: Shares, *, part: float, near: float) -> tuple[Price, Floats]:
+def _blended(work: Work, limits: Floats, shares: Shares, *, part: float) -> tuple[Price, Floats]:
     """The price of one domain, and how much of each limit it uses. limits: of requests and of bytes.
 
     part: 0 where only requests are scarce, 1 where only bytes are, between where both are, by the part of bytes.
@@ -195,5 +191,5 @@ def _blended(work: Work, limits: Floats, shares: Shares, *, part: float, near: f
         return np.asarray((refresh + _within_shares(discovery, backlog, limits, shares)) / np.maximum(limits, TINY))
 
     scarce = slice(0, 1) if part == 0 else slice(1, 2) if part == 1 else slice(0, 2)
-    mu = find_root(lambda price: used(price)[scarce].max(keepdims=True), np.ones(1), near=np.array([near]))
+    mu = find_root(lambda price: used(price)[scarce].max(keepdims=True), np.ones(1), near=np.array([NEAR]))
     return Price(float(mu[0]) * (1 - part), float(mu[0]) * per_byte), used(mu)

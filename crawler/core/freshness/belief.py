@@ -124,11 +124,6 @@ def fade(belief: Belief, *, prior: Belief, gap: timedelta) -> Belief:
     return Belief(prior.a + (belief.a - prior.a) * kept, prior.b + (belief.b - prior.b) * kept)
 
 
-def change_expected(belief: Belief, *, gap: timedelta) -> float:
-    """The chance that a look after `gap` finds a change."""
-    return chance_changed_of_one(belief, gap / DAY)
-
-
 def chance_changed_of_one(belief: Belief, gap_days: float) -> float:
     """The chance that a look after a gap finds a change; compared with what looks find, this is calibration."""
     return -math.expm1(-belief.a * math.log1p(max(gap_days, 0.0) / belief.b))

@@ -9,14 +9,12 @@ A site that is more active than usual by a factor m has beliefs (a, b / m).
 """
 
 import math
-from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
 
 from crawler.core.freshness.belief import DAY, Belief
 from crawler.core.freshness.gamma import Floats, Numbers
-from crawler.core.freshness.signals import Heard, days_ahead
 
 LEAST_IMPORTANCE = 0.05  # a page worth nothing would never be looked at again, and could never prove otherwise
 MOST_IMPORTANCE = 1000.0  # and no single page may take its domain's whole budget
@@ -24,7 +22,6 @@ SERIES_BELOW = 1e-3  # of (a + 1) y: there the closed form of the gain cancels, 
 NOT_ZERO = 1e-300  # added where 0/0 has a limit: expm1(x)/x is 1 there
 LOG_MOST = 27.6  # of ln y: a gap of 10^12 times b is "never"
 NEXT_TO_NOTHING = 1e-12
-FOREVER = 1e6  # days
 MANY = 1000
 MOST_STEPS = 60
 LONGEST_STEP = 3.0  # of ln y
@@ -163,68 +160,6 @@ def due_gap(
     return np.asarray(np.maximum(least, np.minimum(gap, most)))
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedSource:
-    """What a plan expects of a source of signals about pages; numbers, or arrays of pages.
-
-    recall: the chance that a change is told.  ratio: that over the source's noise, in days.
-    signals_per_day: that come.  All 0 without a source.
-    """
-
-    recall: Numbers
-    ratio: Numbers
-    signals_per_day: Numbers
-
-
-def mean_gap(
-    a: Numbers,
-    b: Numbers,
-    weight: Numbers,
-    price: Numbers,
-    *,
-    least: Numbers,
-    most: Numbers,
-    source: PlannedSource,
-) -> Floats:
-    """The days between good looks to expect on average, where a source of signals makes some of them come sooner.
-
-    Without a source it is due_gap.
-    A page ages by 1 - recall of a day each day and by what a signal adds, until it is due or beyond. Where a signal is
-    worth less than the whole way, that mean speed gives the days to within a quarter; the correction of the price,
-    which goes by what is used, does the rest.
-    """
-    way, speed = _way_and_speed(a, b, weight, price, source=source)
-    return np.asarray(np.maximum(least, np.minimum(way / speed, most)))
-
-
-def aged_before_look(
-    a: Numbers, b: Numbers, weight: Numbers, price: Numbers, gap: Numbers, *, source: PlannedSource
-) -> Floats:
-    """The days without a source that a page has aged by before the signal that leads to the look. gap: its mean_gap.
-
-    Without a source it is the gap.
-    """
-    way, _ = _way_and_speed(a, b, weight, price, source=source)
-    jump = np.minimum(_jump(a, b, source), way)
-    steps = np.where(np.isfinite(way), np.nan_to_num(way) - np.nan_to_num(jump), 0.0)
-    aged = np.maximum((1 - source.recall) * gap, np.minimum(steps, gap))
-    return np.asarray(np.where(np.equal(source.recall, 0), gap, aged))
-
-
-def _way_and_speed(
-    a: Numbers, b: Numbers, weight: Numbers, price: Numbers, *, source: PlannedSource
-) -> tuple[Floats, Floats]:
-    """The days without a source after which a look is worth its price, and how many of them a day brings on average."""
-    way = gap_worth(a, b, weight, price)
-    jump = np.minimum(_jump(a, b, source), np.minimum(way, FOREVER))
-    return way, np.asarray((1 - source.recall) + source.signals_per_day * jump)
-
-
-def _jump(a: Numbers, b: Numbers, source: PlannedSource) -> Floats:
-    """The days without a source that one signal adds."""
-    return days_ahead(a, b, Heard(recall=source.recall, count=1.0, ratio=source.ratio))
-
-
 def interval(
     belief: Belief, *, importance: float, price: float, least: timedelta, most: timedelta, recall: float = 0.0
 ) -> timedelta:
@@ -268,14 +203,9 @@ def _step_of_one(a: float, log_y: float, log_target: float) -> float:
     return newton / max(1 + 0.5 * newton * bend, 0.5)
 
 
-def first_gap(gap: timedelta, *, key: bytes) -> timedelta:
-    """The first gap of a page, spread evenly over [0, gap] by its key (a hash).
+def phase_of(key: bytes) -> float:
+    """The part of its first gap that a page waits, by its key (a hash): above 0, at most 1, and spread evenly.
 
     Many pages that came in together would be due at once otherwise, and again after each gap for ever.
     """
-    return gap * phase_of(key)
-
-
-def phase_of(key: bytes) -> float:
-    """The part of its first gap that a page waits, by its key: above 0, at most 1."""
     return (int.from_bytes(key[:6], "big") + 1) / (1 << 48)

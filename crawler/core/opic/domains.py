@@ -11,9 +11,7 @@ PRECISION = 1e-9
 MOST_ROUNDS = 500  # the error falls by the factor 1 - RESERVE_SHARE in each
 
 
-def popularity(
-    domains: Sequence[int], flows: Mapping[tuple[int, int], float], *, reserve_share: float = RESERVE_SHARE
-) -> dict[int, float]:
+def popularity(domains: Sequence[int], flows: Mapping[tuple[int, int], float]) -> dict[int, float]:
     """The importance of each domain by the links between domains (mean 1).
 
     domains: their ids, each once.  flows: from domain to domain, what its pages pass on along links to the other, in
@@ -29,7 +27,7 @@ def popularity(
     flow = np.array([link[2] for link in links], dtype=np.float64)
     count = len(domains)
     out = np.bincount(source, weights=flow, minlength=count)
-    share = (1 - reserve_share) * flow / out[source]
+    share = (1 - RESERVE_SHARE) * flow / out[source]
     cash: npt.NDArray[np.float64] = np.ones(count)
     for _ in range(MOST_ROUNDS):
         along_links = np.bincount(target, weights=share * cash[source], minlength=count)

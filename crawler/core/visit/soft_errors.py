@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change
-from crawler.core.freshness.belief import change_expected
+from crawler.core.freshness.belief import chance_changed_of_one
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, key_of
 from crawler.core.noise.words import words_of
@@ -88,7 +88,7 @@ def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, kno
         before=before.main_digest,
         is_cut=is_torn or is_open,
         has_password_field=content.has_password_field and not baseline.has_password_field,
-        is_lively=change_expected(target.belief, gap=DAY) >= LIVELY,
+        is_lively=chance_changed_of_one(target.belief, 1.0) >= LIVELY,
         group=target.group,
     )
 

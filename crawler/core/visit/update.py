@@ -18,7 +18,7 @@ from crawler.core.freshness.belief import (
 from crawler.core.freshness.policies import Looked
 from crawler.core.freshness.signals import changed_heard, heard_about, heard_days_of_one, recall_of
 from crawler.core.freshness.terms import Wanted
-from crawler.core.freshness.value import first_gap
+from crawler.core.freshness.value import phase_of
 from crawler.core.http.backoff import http_date
 from crawler.core.http.response import Fetched, NotModified
 from crawler.core.visit.visit import AWAY, NEVER, State, Target, Visit, unchanged_visit
@@ -120,7 +120,7 @@ def _due_after(target: Target, belief: Belief, amounts: Amounts, verdict: Verdic
         recall=recall_of(terms.sources),
     )
     wait = min(max(terms.revisit.after(look), terms.least), terms.most)
-    return now + (max(first_gap(wait, key=target.key), terms.least) if verdict.change is Change.FIRST else wait)
+    return now + (max(wait * phase_of(target.key), terms.least) if verdict.change is Change.FIRST else wait)
 
 
 def _planned(target: Target) -> timedelta | None:

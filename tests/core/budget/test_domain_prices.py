@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawler.core.budget.constraints import LONGEST_DAYS, DomainLimits, budget_for, overhead
+from crawler.core.budget.constraints import LONGEST_DAYS, DomainLimits, budget_for, looks_within
 from crawler.core.budget.cost import Costs, Price
 from crawler.core.budget.domain_prices import has_moved, solve_plans
-from crawler.core.budget.refitted import refitted
-from crawler.core.budget.sample import NO_RULE, PageSample, sample_of, work_in
+from crawler.core.budget.sample import NO_RULE, PageSample, refitted, sample_of, work_in
 from crawler.core.budget.shadow_price import Budget, Work
 from crawler.core.freshness.belief import PRIOR
 from crawler.core.freshness.policies import policy_of
@@ -93,7 +92,7 @@ def test_a_sample_stands_for_its_domain() -> None:
     assert half.known.count == 400
     assert half.new.count == 20
     (sampled,) = solve_plans([half], [DomainLimits(budget=Budget(100))])
-    assert sampled.requests == pytest.approx(100 - overhead(100), rel=0.01)
+    assert sampled.requests == pytest.approx(looks_within(100), rel=0.01)
 
 
 def test_domains_without_pages_cost_nothing_and_disturb_nobody() -> None:
@@ -111,7 +110,7 @@ def test_an_overall_budget_never_lowers_a_price_below_what_the_domains_own_budge
     own = solve_plans(works, [DomainLimits(budget=Budget(20)), DomainLimits(budget=Budget(60))])
     both = solve_plans(works, [DomainLimits(budget=Budget(20)), DomainLimits(budget=Budget(60))], overall=Budget(50))
 
-    assert sum(each.requests for each in both) == pytest.approx(50 - overhead(50), rel=0.01)
+    assert sum(each.requests for each in both) == pytest.approx(looks_within(50), rel=0.01)
     for before, after in zip(own, both, strict=True):
         assert before.price is not None
         assert after.price is not None
@@ -125,7 +124,7 @@ def test_an_overall_budget_that_cannot_bear_the_longest_interval_stretches_it_in
 
     assert [each.longest_days for each in found] == [20_000 / (0.05 * 50)] * 5
     assert all("all domains' 50 requests" in each.finding for each in found)
-    assert sum(each.requests for each in found) == pytest.approx(50 - overhead(50), rel=0.01)
+    assert sum(each.requests for each in found) == pytest.approx(looks_within(50), rel=0.01)
     assert all(each.price is not None and each.price.per_request < 1e6 for each in found)
 
 
@@ -191,7 +190,7 @@ def test_domains_beside_a_target_age_keep_their_part_of_an_overall_budget() -> N
     young, other = solve_plans(works, [DomainLimits(oldest_days=1), DomainLimits()], overall=Budget(100))
     _, alike = solve_plans(works, [DomainLimits(), DomainLimits()], overall=Budget(100))
 
-    assert young.requests + other.requests == pytest.approx(100 - overhead(100), rel=0.01)
+    assert young.requests + other.requests == pytest.approx(looks_within(100), rel=0.01)
     assert other.requests == pytest.approx(alike.requests, rel=0.05)
     assert young.longest_days == pytest.approx(500 / young.requests, rel=0.05)
 
@@ -232,7 +231,7 @@ def test_first_looks_of_all_domains_together_keep_within_the_overall_budget() ->
 
     found = solve_plans(works, [DomainLimits(budget=Budget(200))] * 5, overall=Budget(300))
 
-    assert sum(each.requests for each in found) == pytest.approx(300 - overhead(300), rel=0.01)
+    assert sum(each.requests for each in found) == pytest.approx(looks_within(300), rel=0.01)
     assert sum(each.expected.requests for each in found) >= 0.29 * 300  # what looking again is guaranteed
 
 
@@ -276,8 +275,8 @@ def test_a_price_has_moved_when_a_look_costs_a_quarter_more_or_less(after: float
 def test_a_budget_for_looks_leaves_so_many_after_all_that_are_no_looks(looks: float) -> None:
     budget = budget_for(looks)
 
-    assert looks <= budget - overhead(budget) or budget < 4  # of a tiny one half is kept for looks
-    assert budget - overhead(budget) < looks + 1.01
+    assert looks <= looks_within(budget) or budget < 4  # of a tiny one half is kept for looks
+    assert looks_within(budget) < looks + 1.01
 
 
 def test_refitting_again_and_again_settles() -> None:

@@ -2,15 +2,16 @@ import numpy as np
 import pytest
 
 from crawler.core.budget.expected import FACTORS, age_of, cost_of_age, cost_of_freshness, expected_at, freshness_of
-from crawler.core.budget.page_arrays import PageArrays, gaps, page_arrays
+from crawler.core.budget.page_arrays import PageArrays, gaps
 from crawler.core.budget.shadow_price import Budget, Work, shadow_price
+from tests.core.budget.pages import pages_of
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 
 def known_pages(count: int, *, domains: int = 1) -> PageArrays:
     rng = np.random.default_rng(1)
-    return page_arrays(
+    return pages_of(
         rng.uniform(0.3, 8, count),
         10 ** rng.uniform(0, 2.5, count),
         np.clip(0.1 * (rng.pareto(1.1, count) + 1), 0.05, 1000),
@@ -88,7 +89,7 @@ def test_politeness_can_make_a_freshness_impossible_and_the_best_is_reported() -
 
 
 def test_what_changes_by_the_second_cannot_be_fresh_at_any_budget() -> None:
-    need = cost_of_freshness(Work(page_arrays(np.full(5, 1e5), 1.0, 1.0)), 0.9, np.array([np.inf]))
+    need = cost_of_freshness(Work(pages_of(np.full(5, 1e5), 1.0, 1.0)), 0.9, np.array([np.inf]))
 
     assert not need.possible
     assert need.requests == np.inf

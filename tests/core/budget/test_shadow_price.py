@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crawler.core.budget.cost import Price
-from crawler.core.budget.page_arrays import PageArrays, gaps, looks_per_day, page_arrays, subset
+from crawler.core.budget.page_arrays import PageArrays, gaps, looks_per_day, subset
 from crawler.core.budget.shadow_price import (
     MOST_CORRECTION,
     Budget,
@@ -20,13 +20,14 @@ from crawler.core.budget.shadow_price import (
     shadow_prices,
     spent,
 )
+from tests.core.budget.pages import pages_of
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 
 def known_pages(count: int, *, domains: int = 1, seed: int = 1) -> PageArrays:
     rng = np.random.default_rng(seed)
-    return page_arrays(
+    return pages_of(
         rng.uniform(0.3, 8, count),
         10 ** rng.uniform(0, 2.5, count),
         np.clip(0.1 * (rng.pareto(1.1, count) + 1), 0.05, 1000),
@@ -77,14 +78,6 @@ def test_a_budget_of_nothing_has_a_price_that_nothing_is_worth() -> None:
     assert shadow_price(Work(known_pages(100)), Budget(0)).per_request == pytest.approx(1e12)
 
 
-def test_other_requests_are_paid_from_the_same_budget() -> None:
-    pages = known_pages(2000)
-
-    price = shadow_price(Work(pages), Budget(200), overhead=50)
-
-    assert requests_at(pages, price) == pytest.approx(150, rel=1e-3)
-
-
 def test_bytes_have_a_price_when_they_are_scarce_and_requests_then_cost_nothing() -> None:
     pages = known_pages(2000)
     all_bytes = bytes_at(pages, shadow_price(Work(pages), Budget(200)))
@@ -109,15 +102,15 @@ def test_requests_and_bytes_can_both_be_scarce() -> None:
 
 
 def test_a_look_that_costs_many_requests_waits_until_it_is_worth_them() -> None:
-    cheap, dear = (page_arrays(np.full(10, 0.5), 10.0, 1.0, requests=cost) for cost in (1.0, 20.0))
+    cheap, dear = (pages_of(np.full(10, 0.5), 10.0, 1.0, requests=cost) for cost in (1.0, 20.0))
 
     assert np.all(gaps(dear, 0.5 * dear.requests) > gaps(cheap, 0.5 * cheap.requests))
 
 
 def test_discovery_cannot_starve_refresh_nor_be_starved() -> None:
     pages = known_pages(2000)
-    flood = page_arrays(np.full(100_000, 0.5), 10.0, 1.0)
-    trickle = page_arrays(np.full(1000, 0.5), 10.0, 1e-9)  # worth nothing
+    flood = pages_of(np.full(100_000, 0.5), 10.0, 1.0)
+    trickle = pages_of(np.full(1000, 0.5), 10.0, 1e-9)  # worth nothing
 
     refresh = requests_at(pages, shadow_price(Work(pages, flood), Budget(200)))
     assert refresh == pytest.approx(0.3 * 200, rel=1e-3)

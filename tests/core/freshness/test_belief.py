@@ -11,8 +11,8 @@ from crawler.core.freshness.belief import (
     DAY,
     PRIOR,
     Belief,
+    chance_changed_of_one,
     chance_fresh,
-    change_expected,
     changed,
     changed_at,
     credible_interval,
@@ -83,7 +83,7 @@ def test_freshness_and_expected_change_are_two_sides_of_one_chance(belief: Belie
     fresh = float(chance_fresh(belief.a, belief.b, gap / DAY))
 
     assert 0 <= fresh <= 1
-    assert fresh + change_expected(belief, gap=gap) == pytest.approx(1)
+    assert fresh + chance_changed_of_one(belief, gap / DAY) == pytest.approx(1)
 
 
 @given(a=st.floats(1e-2, 1e5), b=st.floats(1e-3, 1e4), gap=st.floats(0, 1e6))

@@ -22,10 +22,8 @@ from crawler.core.freshness.signals import (
 )
 from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
 from crawler.core.freshness.value import (
-    PlannedSource,
     due_gap,
     first_values,
-    mean_gap,
     most_worth,
     values,
     values_heard,
@@ -272,19 +270,6 @@ def test_a_page_is_due_when_what_was_heard_makes_it_worth_its_price() -> None:
     assert silent == pytest.approx(2 * usual)
     assert told == 0.01
     assert values(PAGE.a, PAGE.b, 1.0, 0.5 * silent) == pytest.approx(2.0)
-
-
-def test_a_plan_expects_the_looks_that_signals_bring_and_no_others() -> None:
-    bounds = {"least": 0.01, "most": 180.0}
-    page = (PAGE.a, PAGE.b, 1.0, 5.0)
-
-    usual = float(mean_gap(*page, **bounds, source=PlannedSource(0.0, 0.0, 0.0)))
-    dead = float(mean_gap(*page, **bounds, source=PlannedSource(0.5, 80.0, 0.0)))
-    lively = float(mean_gap(*page, **bounds, source=PlannedSource(0.5, 80.0, 0.05)))
-
-    assert usual == pytest.approx(float(due_gap(*page, **bounds)))
-    assert dead == pytest.approx(2 * usual)
-    assert lively < dead
 
 
 @pytest.mark.parametrize("ahead", [0.0, 1.0, 30.0, 1000.0])

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from crawler.core.freshness.belief import DAY, Belief
 from crawler.core.freshness.value import (
     due_gap,
-    first_gap,
     first_values,
     fresh_days,
     gain,
@@ -17,6 +16,7 @@ from crawler.core.freshness.value import (
     gap_worth,
     gap_worth_of_one,
     interval,
+    phase_of,
     values,
     weight_of,
 )
@@ -182,12 +182,12 @@ def test_a_first_fetch_is_worth_the_fresh_time_that_it_buys(a: float) -> None:
 
 @given(key=st.binary(min_size=16, max_size=16), days=st.floats(1e-3, 1e3))
 def test_a_first_gap_lies_within_the_gap(key: bytes, days: float) -> None:
-    assert timedelta(0) <= first_gap(timedelta(days=days), key=key) <= timedelta(days=days)
+    assert timedelta(0) <= timedelta(days=days) * phase_of(key) <= timedelta(days=days)
 
 
 def test_first_gaps_of_many_pages_are_spread_evenly() -> None:
     keys = np.random.default_rng(4).bytes(16 * 2000)
-    days = [first_gap(timedelta(days=10), key=keys[16 * n : 16 * n + 16]) / timedelta(days=1) for n in range(2000)]
+    days = [10 * phase_of(keys[16 * n : 16 * n + 16]) for n in range(2000)]
 
     assert np.histogram(days, bins=10, range=(0, 10))[0].min() > 150
 
