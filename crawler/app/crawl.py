@@ -28,8 +28,7 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Domain, Lease
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Authority, Url, authority_of, path_and_query
-from crawler.engine.coordinator import CrawlLimits
-from crawler.engine.lease import BAD_PATTERN
+from crawler.engine.coordinator import BAD_PATTERN, CrawlLimits
 from crawler.engine.machine import settle_memory
 from crawler.engine.resources import open_resources
 from crawler.engine.shift import ShiftHooks, holder_name, run_shift

@@ -12,6 +12,7 @@ from crawler.core.freshness.policies import PricePolicy
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Scope, Url, authority_of, key_of
 from crawler.core.opic.order import Order
+from crawler.core.page.selectors import WHOLE
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
@@ -170,7 +171,7 @@ async def _compared_content(
     body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
     async with ParserPool(1, few=1, plugins=load(settings.plugins)) as readers:
         parser = DomainParser(readers, PageRules(domain.settings.rules))
-        whole, seen = await parser.whole_blocks(body, page.url), await parser.blocks(body, page.url)
+        whole, seen = await parser.blocks(body, page.url, view=WHOLE), await parser.blocks(body, page.url)
     if whole is None or seen is None:
         return None
     blocks = explain_blocks(whole, seen, await mask_of(db, domain.id), view=parser.view(page.url))

@@ -133,7 +133,7 @@ async def _pieces(
     parser = DomainParser(readers, PageRules(tuple(rules)))
     body = content.body or b""
     answer = Fetched(200, body, len(body), timedelta(0), content.version.content_type)
-    whole, seen = await parser.whole_blocks(answer, content.url), await parser.blocks(answer, content.url)
+    whole, seen = await parser.blocks(answer, content.url, view=WHOLE), await parser.blocks(answer, content.url)
     if whole is None or seen is None:
         return []
     apart = await parser.apart(answer, content.url)

@@ -105,6 +105,7 @@ class Lease:
 
     wait: real time from the claim until the domain's delay allows the first request.
     refusals: 429s and 503s in a row before this lease.  slots: addresses that are held with it.
+    since: monotonic seconds of the machine, read before the claim was sent; the lease lasts a term from then on.
     """
 
     domain: Domain
@@ -115,6 +116,7 @@ class Lease:
     refusals: int
     robots: RobotsCopy | None
     slots: tuple[str, ...] = ()
+    since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One lease on its way: a coordinator, who alone writes to the store, and those who look at pages.
+"""One lease from its claim to its release: a coordinator, who alone writes to the store, and those who look at pages.
 
 How the parts work together
 ---------------------------
@@ -8,7 +8,7 @@ How the parts work together
   back, so that none is sent that the lease may not outlast.
 - Lookers, as many as the domain may be asked at once: each takes a Target from the TargetQueue, has the Visitor fetch
   and decide it, and leaves the Visit with the CircuitBreaker. What that lets through is with the Recorder.
-- The coordinator first lets the Preparation apply what others left for the domain and read robots.txt. Then it goes
+- The coordinator first has `prepare` apply what others left for the domain and read robots.txt. Then it goes
   round: top up the queue; say whose fault failures are; record, when a batch is full or old, or nobody can go on
   without it; else wait for news. It ends when nobody looks, all is recorded, and the frontier and the inbox have
   nothing more, or the lease is to end.
@@ -23,7 +23,9 @@ its visit is recorded; a visit is recorded once, or never, and then the page is 
 
 import asyncio
 import contextlib
+import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -32,9 +34,8 @@ from functools import partial
 from crawler.core.domain import Hold
 from crawler.core.page_rules import PageRules
 from crawler.engine.extra_fetches import settle_pending
-from crawler.engine.lists import ListReader
 from crawler.engine.parsing.parser_pool import DomainParser
-from crawler.engine.preparation import Preparation
+from crawler.engine.preparation import catch_up, prepare
 from crawler.engine.recorder import Recorder
 from crawler.engine.rendering.browsers import PageRenderer
 from crawler.engine.rendering.page_reader import PageReader
@@ -45,15 +46,20 @@ from crawler.engine.requests.pacer import LeaseDeadline
 from crawler.engine.requests.requester import Requester, leased_server
 from crawler.engine.requests.session import DomainSession
 from crawler.engine.resources import CrawlResources
-from crawler.engine.stats import CrawlStats
+from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.engine.store_port import LeasedStore
 from crawler.engine.targets import TargetQueue
 from crawler.engine.visitor import Visitor
-from crawler.errors import StoreUnavailable
-from crawler.settings import Settings
-from crawler.store.claim import LeaseEnd
+from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
+from crawler.store.claim import NOTHING_LEFT_OVER, LeaseEnd
+
+log = logging.getLogger("recrawl.lease")
 
 IDLE_PAUSE = timedelta(minutes=1)  # of knowledge time, after a lease that made no request
+RELEASE_DEADLINE = timedelta(seconds=10)
+BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on, or that has a bad pattern; the others go on
+UNEQUIPPED_FOR = timedelta(minutes=10)  # a domain of which a secret is missing: that bothers nobody's server
+BAD_PATTERN = "bad_pattern"  # the reason of a hold: a pattern of its settings is not used
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +77,7 @@ class CrawlLimits:
 class LeaseCrawler:
     """Crawls a domain under one lease.
 
-    session: what the domain is shown.  claimed: monotonic seconds, read before the claim was sent.  progress: called
-    after each record.
+    session: what the domain is shown.  progress: called after each record.
     """
 
     def __init__(
@@ -81,13 +86,11 @@ class LeaseCrawler:
         webs: CrawlResources,
         session: DomainSession,
         *,
-        settings: Settings,
-        claimed: float,
         limits: CrawlLimits,
         progress: Callable[[CrawlStats], None],
     ) -> None:
-        lease, clock = store.lease, store.clock
-        self._store, self._settings, self._progress = store, settings, progress
+        lease = store.lease
+        self._store, self._progress = store, progress
         self._parser = DomainParser(webs.parsers, PageRules(lease.domain.settings.rules))
         self._browsers = webs.browsers
         self._stop = limits.stop
@@ -96,10 +99,10 @@ class LeaseCrawler:
         self._finished = False
         self._news = asyncio.Event()  # for the coordinator
         self._work = asyncio.Event()  # for those who look
-        self._breaker = CircuitBreaker(lease, settings=settings, clock=clock)
-        self._budget = LeaseBudget(store, clock=clock)
-        self._deadline = LeaseDeadline(lease, since=claimed)
-        server = leased_server(session, lease, settings=settings, clock=clock, fence=self._deadline.room_for)
+        self._breaker = CircuitBreaker(store)
+        self._budget = LeaseBudget(store)
+        self._deadline = LeaseDeadline(lease)
+        server = leased_server(session, store, fence=self._deadline.room_for)
         self._requester = Requester(
             server,
             self._budget,
@@ -108,14 +111,11 @@ class LeaseCrawler:
             is_ending=self._is_ending,
             answered=webs.answered,
         )
-        self._targets = TargetQueue(store, self._budget, self._requester, settings=settings, pages=limits.pages)
+        self._targets = TargetQueue(store, self._budget, self._requester, pages=limits.pages)
         self._login: Login | None = None
         if session.login is not None:
             leave_alone = partial(self._breaker.leave_alone, asked=None)
             self._login = Login(session, self._requester, lease.domain, leave_alone=leave_alone)
-        self._preparation = Preparation(
-            store, self._requester, self._breaker, settings=settings, stats=self.stats, login=self._login
-        )
 
     @property
     def hold(self) -> Hold | None:
@@ -132,13 +132,9 @@ class LeaseCrawler:
             self._budget.left_over(),
             wait=self._requester.pacer.wait,
             not_before=self._not_before(),
-            is_shared=self._settings.shared_budget.is_limited,
-            uses_whole_budget=self._uses_whole_budget,
+            is_shared=self._store.settings.shared_budget.is_limited,
+            uses_whole_budget=self._store.uses_whole_budget,
         )
-
-    @property
-    def _uses_whole_budget(self) -> bool:
-        return self._store.lease.domain.settings.uses_whole_budget and self._settings.defaults.fills_budgets
 
     def _not_before(self) -> datetime | None:
         """Return the earliest time at which the domain is claimed again; None where its due times alone decide.
@@ -149,7 +145,7 @@ class LeaseCrawler:
         not_before = self._budget.not_before
         if self.stats.requests or not self._targets.is_dry or self._is_ending():
             return not_before
-        pause = max(self._settings.least_interval, IDLE_PAUSE) if self._uses_whole_budget else IDLE_PAUSE
+        pause = max(self._store.settings.least_interval, IDLE_PAUSE) if self._store.uses_whole_budget else IDLE_PAUSE
         rested = self._store.clock.now() + pause
         return rested if not_before is None else max(not_before, rested)
 
@@ -160,19 +156,14 @@ class LeaseCrawler:
         async with contextlib.aclosing(renderer), asyncio.TaskGroup() as tasks:
             renewer = tasks.create_task(self._keep_lease(), name="renew")
             try:
-                known = await self._preparation.prepare()
-                if known is not None:
-                    visitor = Visitor(
-                        self._requester,
-                        self._parser,
-                        PageReader(self._parser, renderer, domain.settings),
-                        known,
-                        clock=self._store.clock,
-                        stored_body=self._store.stored_body,
-                        lists=ListReader(self._store.admit_listed, self._parser),
-                        login=self._login,
-                    )
-                    recorder = Recorder(self._store, self._budget, self._breaker, settings=self._settings, kept=known)
+                known = await prepare(self._store, self._requester, self._breaker, login=self._login)
+                if known is None and self.hold is not None:
+                    await self._store.hold(self.hold)
+                    self.stats.outages[self.hold.reason] += 1
+                elif known is not None:
+                    reader = PageReader(self._parser, renderer, domain.settings)
+                    visitor = Visitor(self._store, self._requester, reader, known, login=self._login)
+                    recorder = Recorder(self._store, self._budget, self._breaker, kept=known)
                     for n in range(self._targets.parallelism):
                         tasks.create_task(self._look_on(visitor, recorder), name=f"look-{n}")
                     await self._coordinate(visitor, recorder)
@@ -198,11 +189,11 @@ class LeaseCrawler:
         while True:
             all_recorded = recorder.is_empty and not breaker.pending
             await targets.refill(all_recorded=all_recorded, one=breaker.is_half_open)
-            if breaker.pending and (targets.is_quiet or breaker.is_in_doubt):
+            if breaker.pending and (self._budget.is_idle or breaker.is_in_doubt):
                 root = self._store.lease.domain.root
                 recorder.add(await settle_pending(breaker, self._requester.ask, root=root, known=visitor.known))
             # No wait from here to that for news: what happens meanwhile would be news that is forgotten.
-            is_quiet = targets.is_quiet
+            is_quiet = self._budget.is_idle
             if not targets.is_empty and not self._requester.is_stopping:
                 self._work.set()
             # Without targets, the links of the batch are all the work that may be left.
@@ -213,9 +204,9 @@ class LeaseCrawler:
             elif self._requester.is_stopping and not targets.is_empty:
                 continue  # it was told to stop while these were handed out: nobody looks at them, or has news of them
             elif is_quiet and targets.is_dry:
-                if targets.is_used_up:
+                if targets.pages_left == 0:
                     return
-                if not await recorder.request_renders(visitor) and not await self._preparation.catch_up():
+                if not await recorder.request_renders(visitor) and not await catch_up(self._store):
                     return
                 targets.is_dry = False  # somebody wanted something
             else:
@@ -250,3 +241,75 @@ class LeaseCrawler:
                 self._budget.end_look(visit.requests)
                 recorder.add(self._breaker.take_in(visit))
             self._news.set()
+
+
+async def crawl_lease(
+    store: LeasedStore, webs: CrawlResources, *, limits: CrawlLimits, progress: Callable[[CrawlStats], None]
+) -> LeaseResult:
+    """Crawl a domain under its lease until nothing is due, or it must be left alone, and release it.
+
+    progress: called after each record.
+    A domain with a pattern that is not used is left alone: without it other pages would be crawled than its user said.
+    So is one for which a secret is missing: without it other pages would be read.
+    Raises LeaseLost where another worker took the domain, StoreUnavailable where the database stays silent. What was
+    recorded before is safe; the rest will be looked at again.
+    """
+    domain = store.lease.domain
+    if domain.settings.refusals:
+        log.warning("lease.pattern", extra={"domain": domain.authority, "patterns": domain.settings.refusals})
+        return await _left_alone(store, BAD_PATTERN, span=BROKEN_FOR)
+    session = await webs.session_of(domain)
+    if isinstance(session, str):
+        return await _left_alone(store, session, span=UNEQUIPPED_FOR)
+    crawler = LeaseCrawler(store, webs, session, limits=limits, progress=progress)
+    began = time.monotonic()
+    try:
+        await crawler.run()
+    except BaseExceptionGroup as group:
+        failure = failure_in(group)
+        if not isinstance(failure, CrawlerError):
+            await _hold_broken(store)
+        raise failure from group
+    finally:
+        await give_back(store, crawler.end())
+    crawler.stats.elapsed += timedelta(seconds=time.monotonic() - began)
+    return LeaseResult(crawler.stats, crawler.hold)
+
+
+async def _left_alone(store: LeasedStore, reason: str, *, span: timedelta) -> LeaseResult:
+    """Leave a domain alone that cannot be asked until its user has seen to something; no request is sent."""
+    stats = CrawlStats(leases=1, outages=Counter([reason]))
+    hold = Hold(until=store.clock.now() + span, reason=reason, refusals=store.lease.refusals)
+    try:
+        await store.hold(hold)
+    finally:
+        await give_back(store)
+    return LeaseResult(stats, hold)
+
+
+async def _hold_broken(store: LeasedStore) -> None:
+    """Leave a domain alone that an error of our own has ended, so that it does not end every shift."""
+    until = store.clock.now() + BROKEN_FOR
+    with contextlib.suppress(StoreUnavailable, LeaseLost, TimeoutError):
+        async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
+            await store.hold(Hold(until=until, reason="error", refusals=store.lease.refusals))
+
+
+async def give_back(store: LeasedStore, end: LeaseEnd = NOTHING_LEFT_OVER) -> None:
+    """Give the domain back, whatever happened; if that fails, the lease runs out by itself. Twice does no harm."""
+
+    async def release() -> None:
+        with contextlib.suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
+                await store.release(end)
+
+    releasing = asyncio.create_task(release(), name=f"release-{store.lease.domain.authority}")
+    was_cancelled = False
+    while not releasing.done():
+        try:
+            await asyncio.shield(releasing)
+        except asyncio.CancelledError:
+            # A run that is cancelled is cancelled several times: by its signal and by every group of tasks around it.
+            was_cancelled = True
+    if was_cancelled:
+        raise asyncio.CancelledError

@@ -16,19 +16,20 @@ from crawler.engine.parsing.parser_pool import DomainParser
 from crawler.engine.rendering.page_reader import PageReader
 from crawler.engine.requests.breaker import CircuitBreaker
 from crawler.engine.requests.robots import Ask
-from crawler.store.record import StoredBody
+from crawler.engine.store_port import LeasedStore
 
 # Reads a second answer for a page in the way in which the first was read.
 ReadAgain = Callable[[Fetched], Awaitable[Parsed | None]]
 
 
 async def baseline_of(
-    kept: StoredBody | None, target: Target, answer: Fetched, parsed: Parsed, *, readers: DomainParser
+    store: LeasedStore, target: Target, answer: Fetched, parsed: Parsed, *, readers: DomainParser
 ) -> Baseline | None:
     """The page's last Snapshot, block by block; None where it is not kept, or nothing in it can be read.
 
-    kept: the body of the Snapshot.  answer, parsed: what the page says now.
+    answer, parsed: what the page says now.
     """
+    kept = await store.stored_body(target, parsed)
     if kept is None:
         return None
     before = await readers.blocks(replace(answer, body=kept.body, content_type=kept.content_type), target.url)

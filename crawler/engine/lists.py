@@ -1,17 +1,14 @@
 """URL lists in a crawl: where they are looked for, and how what they name gets into the store, chunk by chunk."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
 
 from crawler.core.domain import Lease
-from crawler.core.http.response import Bounds, Fetched, Reason
+from crawler.core.http.response import Bounds, Reason
 from crawler.core.http.urls import Url
 from crawler.core.page.lists.url_list import MAX_LIST_BYTES, ListEntry, UrlList
 from crawler.core.visit.lists import is_same_list, listed_links, source_of
 from crawler.core.visit.visit import Known, ListNews, Target
-from crawler.engine.parsing.parser_pool import DomainParser
+from crawler.engine.store_port import LeasedStore
 from crawler.store.record import ChunkNews, ListChunk
 
 USUAL_PLACES = ("sitemap.xml", "sitemap_index.xml")  # where a site has one without saying so
@@ -19,53 +16,32 @@ MOST_NAMED = 1000  # lists that one robots.txt names
 CHUNK_ENTRIES = 1000  # admitted in one transaction
 LIST_BOUNDS = Bounds(first_bytes=MAX_LIST_BYTES)  # of a longer list the beginning counts
 
-Admit = Callable[[ListChunk], Awaitable[ChunkNews]]
 
-
-class ListReader:
-    """Reads the lists of one domain. alone: held while one is asked for, read and admitted, so that one is in memory.
-
-    admit: puts a chunk of what a list names into the store.
-    """
-
-    def __init__(self, admit: Admit, parser: DomainParser) -> None:
-        self._admit, self._parser = admit, parser
-        self.alone = asyncio.Lock()
-
-    async def read(self, target: Target, answer: Fetched) -> UrlList | None:
-        """The entries of a body; None if its reader failed on it."""
-        return await self._parser.url_list(answer, target.url)
-
-    async def admit(self, target: Target, found: UrlList, *, known: Known) -> ListNews:
-        """Have the store admit what a list names; what that brought. One that says what it said brings nothing."""
-        assert found.kind is not None
-        news = ListNews(kind=found.kind, entries=len(found.entries), unusable=found.unusable, finding=found.finding)
-        if is_same_list(target, found):
-            return replace(news, is_same=True)
-        depth = target.depth + 1
-        for entries in _chunks(found.entries):
-            links = list(listed_links(entries, depth=depth, known=known))
-            own = [link for link in links if link is not None]
-            wanted = [each for each in own if each.link.refusal in {"", Reason.ROBOTS.value}]
-            brought = ChunkNews()
-            if wanted:
-                chunk = ListChunk(wanted, depth=depth, source=source_of(found.kind), list_key=target.key)
-                brought = await self._admit(chunk)
-            news = replace(
-                news,
-                new_pages=news.new_pages + brought.new_pages,
-                new_lists=news.new_lists + brought.new_lists,
-                hints=news.hints + len(brought.signals),
-                others=news.others + len(links) - len(own),
-                refused=news.refused + sum(bool(each.link.refusal) for each in own),
-            )
-        return news
-
-
-def _chunks(entries: Iterable[ListEntry]) -> Iterator[list[ListEntry]]:
-    rest = iter(entries)
-    while chunk := list(islice(rest, CHUNK_ENTRIES)):
-        yield chunk
+async def admit_list(store: LeasedStore, target: Target, found: UrlList, *, known: Known) -> ListNews:
+    """Have the store admit what a list names; what that brought. One that says what it said brings nothing."""
+    assert found.kind is not None
+    news = ListNews(kind=found.kind, entries=len(found.entries), unusable=found.unusable, finding=found.finding)
+    if is_same_list(target, found):
+        return replace(news, is_same=True)
+    depth = target.depth + 1
+    for begin in range(0, len(found.entries), CHUNK_ENTRIES):
+        entries = found.entries[begin : begin + CHUNK_ENTRIES]
+        links = list(listed_links(entries, depth=depth, known=known))
+        own = [link for link in links if link is not None]
+        wanted = [each for each in own if each.link.refusal in {"", Reason.ROBOTS.value}]
+        brought = ChunkNews()
+        if wanted:
+            chunk = ListChunk(wanted, depth=depth, source=source_of(found.kind), list_key=target.key)
+            brought = await store.admit_listed(chunk)
+        news = replace(
+            news,
+            new_pages=news.new_pages + brought.new_pages,
+            new_lists=news.new_lists + brought.new_lists,
+            hints=news.hints + len(brought.signals),
+            others=news.others + len(links) - len(own),
+            refused=news.refused + sum(bool(each.link.refusal) for each in own),
+        )
+    return news
 
 
 def lists_of_site(lease: Lease, known: Known, *, asks_usual_places: bool) -> ListChunk:

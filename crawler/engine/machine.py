@@ -1,9 +1,13 @@
 """How a process that crawls, or shows pages, for long uses its machine: cores, and memory."""
 
+import asyncio
 import ctypes
 import gc
 import math
 import os
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +20,7 @@ NO_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
 FOR_READERS = NO_THREADS | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 ARENAS = 2  # of memory for threads, each of which keeps what it was given; few of ours ask for any at the same time
+BUFFER_BYTES = 4 << 20  # of messages from a child
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 
 
@@ -29,6 +34,33 @@ _PATHS = (str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONP
 def child_environment(more: Mapping[str, str]) -> dict[str, str]:
     """The environment of a Python of ours that this process starts."""
     return {**os.environ, **more, "PYTHONPATH": os.pathsep.join(_PATHS)}
+
+
+async def start_child(
+    *words: str, more: Mapping[str, str], stderr: int | None = None
+) -> tuple[Process, asyncio.StreamReader, asyncio.StreamWriter]:
+    """Start a Python of ours, and return it with the two directions of the socket at its stdin. OSError if it cannot.
+
+    more: see child_environment.  stderr: as in asyncio.create_subprocess_exec.
+    """
+    ours, theirs = socket.socketpair()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            *words,
+            stdin=theirs.fileno(),
+            stdout=DEVNULL,
+            stderr=stderr,
+            start_new_session=True,  # Ctrl-C is for the crawl, which still wants to record what it has
+            env=child_environment(more),
+        )
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return process, *await asyncio.open_connection(sock=ours, limit=BUFFER_BYTES)
 
 
 def usable_cores() -> int:

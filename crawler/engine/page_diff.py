@@ -7,6 +7,7 @@ from crawler.core.change.word_diff import PageDiff, diff_pages, diff_texts
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
 from crawler.core.page.outline import BlockList
+from crawler.core.page.selectors import WHOLE
 from crawler.core.page_rules import PageRules
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.store.database import Database
@@ -52,6 +53,5 @@ async def _blocks(parser: DomainParser, version: VersionContent, *, whole: bool)
         elapsed=timedelta(0),
         content_type=version.version.content_type,
     )
-    read = parser.whole_blocks if whole else parser.blocks
-    blocks = await read(answer, version.url)
+    blocks = await parser.blocks(answer, version.url, view=WHOLE if whole else None)
     return tuple(block for block in blocks or () if block.text)

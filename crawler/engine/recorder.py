@@ -12,7 +12,6 @@ from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.store_port import LeasedStore
 from crawler.engine.visitor import Visitor
 from crawler.plugins import load
-from crawler.settings import Settings
 from crawler.store.record import Batch
 
 BATCH_BYTES = 8 << 20  # of bodies and texts, from which on a batch is recorded however few visits it has
@@ -30,10 +29,8 @@ class Recorded:
 class Recorder:
     """Collects the finished visits of one lease and records them. kept: what the store knows of the domain."""
 
-    def __init__(
-        self, store: LeasedStore, budget: LeaseBudget, breaker: CircuitBreaker, *, settings: Settings, kept: Known
-    ) -> None:
-        self._store, self._budget, self._breaker, self._settings = store, budget, breaker, settings
+    def __init__(self, store: LeasedStore, budget: LeaseBudget, breaker: CircuitBreaker, *, kept: Known) -> None:
+        self._store, self._budget, self._breaker, self._settings = store, budget, breaker, store.settings
         self._kept = kept  # as the store has it
         self._done: list[Visit] = []
         self._bytes = 0  # of what they bring

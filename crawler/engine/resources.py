@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
 OF_ONE_DOMAIN = 64  # connections of a client that asks one domain alone
 
 
+@dataclass(slots=True, eq=False)
 class CrawlResources:
     """The HTTP clients of a process, one that may ask private addresses and one that never does; readers, browser.
 
@@ -29,26 +31,19 @@ class CrawlResources:
     the stack.
     """
 
-    def __init__(
-        self,
-        public: "Http",
-        private: "Http",
-        readers: ParserPool,
-        browsers: BrowserSource,
-        *,
-        answered: Mapping[Url, Fetched] | None = None,
-        settings: Settings | None = None,
-        find_secret: FindSecret = from_environment,
-        stack: AsyncExitStack | None = None,
-    ) -> None:
-        self._public, self._private, self.parsers, self.browsers = public, private, readers, browsers
-        self.answered = dict(answered or {})
-        self._settings, self.find_secret, self._stack = settings, find_secret, stack
-        self._sessions: dict[int, tuple[Domain, DomainSession]] = {}
+    public: "Http"
+    private: "Http"
+    parsers: ParserPool
+    browsers: BrowserSource
+    settings: Settings
+    stack: AsyncExitStack
+    answered: dict[Url, Fetched] = field(default_factory=dict)
+    find_secret: FindSecret = from_environment
+    _sessions: dict[int, tuple[Domain, DomainSession]] = field(default_factory=dict)
 
     def of(self, domain: Domain) -> "Http":
         """The client for a domain that is asked as all are, and for the addresses of every one."""
-        return self._private if domain.settings.allow_private else self._public
+        return self.private if domain.settings.allow_private else self.public
 
     async def session_of(self, domain: Domain) -> DomainSession | str:
         """What the domain is shown, and by which client it is asked: one session as long as its settings stay.
@@ -82,16 +77,14 @@ class CrawlResources:
         trust = trust_of(ca_file=wished.ca_file, insecure=wished.insecure_tls)
         if trust is None and not wished.proxy:
             return self.of(domain)
-        assert self._settings is not None
-        assert self._stack is not None
         client = _http(
-            self._settings,
+            self.settings,
             allow_private=wished.allow_private,
             connections=OF_ONE_DOMAIN,
             trust=trust,
             proxy=_proxy_of(domain, secrets),
         )
-        return await self._stack.enter_async_context(client)
+        return await self.stack.enter_async_context(client)
 
 
 def _proxy_of(domain: Domain, secrets: Mapping[Reference, str]) -> "Proxy | None":
@@ -127,16 +120,7 @@ async def open_resources(
             named=settings.browser, user_agent=settings.user_agent, longest=settings.render_deadline
         )
         stack.push_async_callback(browsers.close)
-        yield CrawlResources(
-            public,
-            private,
-            readers,
-            browsers,
-            answered=answered,
-            settings=settings,
-            find_secret=find_secret,
-            stack=stack,
-        )
+        yield CrawlResources(public, private, readers, browsers, settings, stack, dict(answered or {}), find_secret)
 
 
 def _http(

@@ -7,15 +7,14 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
 from crawler.core.http.response import Unreached
-from crawler.engine.coordinator import CrawlLimits
-from crawler.engine.lease import crawl_lease, give_back
+from crawler.engine.coordinator import CrawlLimits, crawl_lease, give_back
 from crawler.engine.processes.crew import Crew, at_work
 from crawler.engine.processes.helper import HelperLost
 from crawler.engine.resources import CrawlResources
@@ -79,12 +78,12 @@ async def run_shift(
         at_work(db, settings, clock=clock, find_secret=webs.find_secret, stop=ending) as crew,
         asyncio.TaskGroup() as tasks,
     ):
-        pool = _LeasePool(db, webs, crew, settings=settings, clock=clock, pages=limits.pages, stop=ending, hooks=hooks)
+        pool = _LeasePool(db, webs, crew, settings, clock, limits.pages, ending, hooks or ShiftHooks())
         telling = tasks.create_task(pool.tell_changes(), name="tell-changes")
         while not pool.is_over:
-            lease, claimed = await pool.claim(holder=holder, only=only) if pool.has_room else (None, 0.0)
+            lease = await pool.claim(holder=holder, only=only) if pool.has_room else None
             if lease is not None:
-                task = tasks.create_task(pool.work_on(lease, claimed), name=f"lease-{lease.domain.authority}")
+                task = tasks.create_task(pool.work_on(lease), name=f"lease-{lease.domain.authority}")
                 pool.running.add(task)
                 task.add_done_callback(pool.running.discard)
             elif pool.running:
@@ -117,31 +116,28 @@ async def _ends(ending: asyncio.Event, limits: CrawlLimits) -> AsyncIterator[Non
         listener.cancel()
 
 
+@dataclass(slots=True, eq=False)
 class _LeasePool:
     """The leases of one shift, several at a time.
 
     crew: by whom they are crawled.  pages: looks in all, at most.  stop: ends all of them when set.
+    untold: domains that were recorded since the feed was brought up to date.  recorded: there are any.
+    held: domains that are being crawled, whatever the store says of their leases.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        webs: CrawlResources,
-        crew: Crew,
-        *,
-        settings: Settings,
-        clock: Clock,
-        pages: int | None,
-        stop: asyncio.Event,
-        hooks: ShiftHooks | None,
-    ) -> None:
-        self.db, self.webs, self.crew, self.settings, self.clock = db, webs, crew, settings, clock
-        self.pages, self.stop, self.hooks = pages, stop, hooks or ShiftHooks()
-        self.result = ShiftResult()
-        self.running: set[asyncio.Task[None]] = set()
-        self.untold: set[int] = set()  # domains that were recorded since the feed was brought up to date
-        self.recorded = asyncio.Event()  # there are any
-        self.held: set[int] = set()  # domains that are being crawled, whatever the store says of their leases
+    db: Database
+    webs: CrawlResources
+    crew: Crew
+    settings: Settings
+    clock: Clock
+    pages: int | None
+    stop: asyncio.Event
+    hooks: ShiftHooks
+    result: ShiftResult = field(default_factory=ShiftResult)
+    running: set[asyncio.Task[None]] = field(default_factory=set)
+    untold: set[int] = field(default_factory=set)
+    recorded: asyncio.Event = field(default_factory=asyncio.Event)
+    held: set[int] = field(default_factory=set)
 
     @property
     def has_room(self) -> bool:
@@ -157,13 +153,9 @@ class _LeasePool:
         left = self.pages_left
         return self.stop.is_set() or (left is not None and left <= 0)
 
-    async def claim(self, *, holder: str, only: Collection[Domain] | None) -> tuple[Lease | None, float]:
-        claimed = 0.0
-
-        async def attempt(_retrying: bool) -> Lease | None:  # noqa: FBT001  as until_available calls it
-            nonlocal claimed
-            claimed = time.monotonic()
-            return await claim.claim(
+    async def claim(self, *, holder: str, only: Collection[Domain] | None) -> Lease | None:
+        lease = await self.patiently(
+            lambda _: claim.claim(
                 self.db,
                 at=self.clock.now(),
                 holder=holder,
@@ -173,36 +165,34 @@ class _LeasePool:
                 delay=self.settings.delay,
                 held=self.held,
             )
-
-        lease = await self.patiently(attempt, otherwise=None)
+        )
         if lease is not None:
             self.held.add(lease.domain.id)
-        return lease, claimed
+        return lease
 
     async def next_turn(self, only: Collection[Domain] | None) -> timedelta | None:
         """How long until some domain that is not being crawled here can be claimed; None if none can."""
         exempt = self.settings.exempt_addresses
         return await self.patiently(
-            lambda _: claim.next_turn(self.db, at=self.clock.now(), only=only, exempt_addresses=exempt, held=self.held),
-            otherwise=None,
+            lambda _: claim.next_turn(self.db, at=self.clock.now(), only=only, exempt_addresses=exempt, held=self.held)
         )
 
-    async def patiently(self, ask: Callable[[bool], Awaitable[T]], *, otherwise: T) -> T:
-        """What the store says; it may be away as long as the leases wait for it, or until the shift is to end."""
+    async def patiently(self, ask: Callable[[bool], Awaitable[T | None]]) -> T | None:
+        """What the store says; it may be away as long as the leases wait for it, or until the shift is to end: None."""
         try:
             return await until_available(ask, about="shift", is_ending=self.stop.is_set)
         except StoreUnavailable:
             if self.stop.is_set():
-                return otherwise
+                return None
             raise
 
-    async def work_on(self, lease: Lease, claimed: float) -> None:
+    async def work_on(self, lease: Lease) -> None:
         try:
-            await self.crawl(lease, claimed)
+            await self.crawl(lease)
         finally:
             self.held.discard(lease.domain.id)
 
-    async def crawl(self, lease: Lease, claimed: float) -> None:
+    async def crawl(self, lease: Lease) -> None:
         try:
             at_home = await self.at_home(lease)
         except LeaseLost:
@@ -214,7 +204,7 @@ class _LeasePool:
         lease = at_home
         store = LeasedStore(self.db, lease, settings=self.settings, clock=self.clock)
         try:
-            done = await self.hooks.walk_lease(lease, lambda: self.walk(store, claimed))
+            done = await self.hooks.walk_lease(lease, lambda: self.walk(store))
         except LeaseLost:
             log.warning("lease.lost", extra={"domain": lease.domain.authority})
             self.result.lost.append(lease.domain.authority)
@@ -247,7 +237,7 @@ class _LeasePool:
             lambda _: claim.move(self.db, lease, found, exempt=exempt), about=lease.domain.authority
         )
 
-    async def walk(self, store: LeasedStore, claimed: float) -> LeaseResult:
+    async def walk(self, store: LeasedStore) -> LeaseResult:
         lease = store.lease
 
         def progress(stats: CrawlStats) -> None:
@@ -257,11 +247,9 @@ class _LeasePool:
 
         async def here(stop: asyncio.Event) -> LeaseResult:
             limits = CrawlLimits(pages=self.pages_left, stop=stop)
-            return await crawl_lease(
-                store, self.webs, settings=self.settings, claimed=claimed, limits=limits, progress=progress
-            )
+            return await crawl_lease(store, self.webs, limits=limits, progress=progress)
 
-        return await self.crew.crawl(lease, claimed, here=here, progress=progress)
+        return await self.crew.crawl(lease, here=here, progress=progress)
 
     async def tell_changes(self) -> None:
         """Append what is recorded to the feed while the shift goes on, so that who listens hears of it soon."""

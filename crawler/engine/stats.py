@@ -11,6 +11,11 @@ from crawler.core.rendering.outcome import RenderChoice
 from crawler.core.visit.visit import State, Visit
 
 MOST_NAMED = 50  # pages of each kind
+# In the order in which they are shown, after looks and changes.
+OTHER_COUNTS = (
+    *("failed", "reasons", "outages", "refused", "rendered", "browserless", "new", "read", "requests"),
+    *("received_bytes", "saved_bytes", "leases", "absent_lists", "dead_links", "never_there"),
+)
 TOLD = frozenset({Change.FIRST, Change.CHANGED, Change.GONE, Change.MOVED, Change.BACK})
 
 
@@ -106,27 +111,12 @@ class CrawlStats:
 
     def as_dict(self) -> dict[str, object]:
         """The counts by name, for JSON, artifacts and events."""
-        return {
-            "looks": self.looks,
-            "not_modified": self.not_modified,
-            **{change.value: self.changes[change] for change in Change if change is not Change.UNKNOWN},
-            "failed": self.failed,
-            "reasons": dict(self.reasons.most_common()),
-            "outages": dict(self.outages.most_common()),
-            "refused": self.refused,
-            "rendered": self.rendered,
-            "browserless": self.browserless,
-            "new": self.new,
-            "read": self.read,
-            "requests": self.requests,
-            "received_bytes": self.received_bytes,
-            "saved_bytes": self.saved_bytes,
-            "leases": self.leases,
-            "absent_lists": self.absent_lists,
-            "dead_links": self.dead_links,
-            "never_there": self.never_there,
-            "seconds": round(self.elapsed.total_seconds(), 2),
-        }
+        found: dict[str, object] = {"looks": self.looks, "not_modified": self.not_modified}
+        found |= {change.value: self.changes[change] for change in Change if change is not Change.UNKNOWN}
+        for name in OTHER_COUNTS:
+            count = getattr(self, name)
+            found[name] = dict(count.most_common()) if isinstance(count, Counter) else count
+        return found | {"seconds": round(self.elapsed.total_seconds(), 2)}
 
 
 @dataclass(frozen=True, slots=True)

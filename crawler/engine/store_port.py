@@ -42,7 +42,8 @@ def _tell_if_unknown(revisit: str, domain: str, plugins: tuple[str, ...]) -> Non
 class LeasedStore:
     """What a crawl asks of the store under one lease; each verb is repeated while Postgres is away.
 
-    clock: the knowledge time that is written.  patience: how long a verb is repeated; nothing: it is tried once.
+    settings: by which the lease is crawled.  clock: the knowledge time that is written.  patience: how long a verb is
+    repeated; nothing: it is tried once.
     Every verb raises LeaseLost where another worker has the domain, and StoreUnavailable where Postgres stays away.
     """
 
@@ -56,14 +57,15 @@ class LeasedStore:
         patience: timedelta = STORE_PATIENCE,
     ) -> None:
         self.lease, self.clock = lease, clock
-        self._db, self._settings, self._patience = db, settings, patience
+        self.settings, self._db, self._patience = settings, db, patience
+        self.uses_whole_budget = settings.uses_whole_budget_of(lease.domain.settings)
         self._defaults = defaults_with(settings.defaults, settings.plugins)
         _tell_if_unknown(lease.domain.settings.revisit, lease.domain.authority, settings.plugins)
 
     @property
     def max_pages(self) -> int:
         """How many pages of the leased domain are kept."""
-        return self.lease.domain.settings.max_pages or self._settings.max_pages
+        return self.lease.domain.settings.max_pages or self.settings.max_pages
 
     async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
         """Take requests from the budgets of the day; see claim.debit. A repeated debit gives no bytes back."""
@@ -74,8 +76,8 @@ class LeasedStore:
                 self.lease,
                 most=most,
                 at=self.clock.now(),
-                paced=self._settings.pace,
-                shared=self._settings.shared_budget,
+                paced=self.settings.pace,
+                shared=self.settings.shared_budget,
                 waiting=waiting,
                 spare=NO_REFUND if retrying else spare,
             )

@@ -11,7 +11,6 @@ from crawler.core.visit.visit import Target, Visit
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.requester import Requester
 from crawler.engine.store_port import LeasedStore
-from crawler.settings import Settings
 
 BATCHES_AHEAD = 2
 # Requests of a limited budget that are taken ahead: those are lost to the day when the crawl is killed. What was taken
@@ -22,17 +21,9 @@ LIMITED_AHEAD = 16
 class TargetQueue:
     """Pages handed out under one lease. pages: so many at most; None: no limit."""
 
-    def __init__(
-        self,
-        store: LeasedStore,
-        budget: LeaseBudget,
-        requester: Requester,
-        *,
-        settings: Settings,
-        pages: int | None,
-    ) -> None:
-        self._store, self._budget, self._requester, self._settings = store, budget, requester, settings
-        self._pages_left = pages
+    def __init__(self, store: LeasedStore, budget: LeaseBudget, requester: Requester, *, pages: int | None) -> None:
+        self._store, self._budget, self._requester, self._settings = store, budget, requester, store.settings
+        self.pages_left = pages  # that may still be handed out
         self._waiting: deque[Target] = deque()  # at which nobody looks yet
         self._day: date | None = None  # on which the requests of those were taken
         self._handed_out: set[PageKey] = set()  # and not recorded
@@ -47,16 +38,6 @@ class TargetQueue:
     def is_empty(self) -> bool:
         """No page waits to be looked at."""
         return not self._waiting
-
-    @property
-    def is_quiet(self) -> bool:
-        """Nobody looks, and there is nothing to look at."""
-        return self._budget.is_idle
-
-    @property
-    def is_used_up(self) -> bool:
-        """All pages that this crawl may look at were handed out."""
-        return self._pages_left == 0
 
     @cached_property
     def parallelism(self) -> int:
@@ -96,9 +77,9 @@ class TargetQueue:
         self._drop_the_old()
         if self._budget.is_over or is_stopping or not has_bytes:
             self.take_back()
-        if is_stopping or (not has_bytes and not (self.is_quiet and all_recorded)):
+        if is_stopping or (not has_bytes and not (self._budget.is_idle and all_recorded)):
             return  # how much is left of the bytes is known when all is recorded
-        if one and not (self.is_quiet and all_recorded):
+        if one and not (self._budget.is_idle and all_recorded):
             return
         if self._is_stepwise and not all_recorded:
             return  # what a page just read links to comes before all that was known
@@ -107,8 +88,8 @@ class TargetQueue:
             wanted = min(wanted, self.parallelism - len(self._handed_out))
             if wanted <= 0:
                 return
-        if self._pages_left is not None:
-            wanted = min(wanted, self._pages_left)
+        if self.pages_left is not None:
+            wanted = min(wanted, self.pages_left)
         if self.is_dry or len(self._waiting) > self.lookahead // 2:
             return
         self.is_dry = not (wanted > 0 and await self._hand_out(wanted))
@@ -125,8 +106,8 @@ class TargetQueue:
         )
         self._budget.give_back(grant.requests - len(targets), day=day)
         self._budget.assign(len(targets))
-        if self._pages_left is not None:
-            self._pages_left -= len(targets)
+        if self.pages_left is not None:
+            self.pages_left -= len(targets)
         self._day = day
         self._handed_out.update(target.key for target in targets)
         self._waiting.extend(targets)
@@ -135,8 +116,8 @@ class TargetQueue:
     def take_back(self) -> None:
         """Let go of what waits: nobody will look at it."""
         self._budget.take_back(len(self._waiting), day=self._day)
-        if self._pages_left is not None:
-            self._pages_left += len(self._waiting)
+        if self.pages_left is not None:
+            self.pages_left += len(self._waiting)
         self._handed_out.difference_update(target.key for target in self._waiting)
         self._waiting.clear()
 
@@ -148,7 +129,7 @@ class TargetQueue:
     def put_back(self, target: Target) -> None:
         """Let go of a page whose look was not begun, and whose request is given back."""
         self._handed_out.discard(target.key)
-        self._pages_left = None if self._pages_left is None else self._pages_left + 1
+        self.pages_left = None if self.pages_left is None else self.pages_left + 1
 
     def recorded(self, batch: Iterable[Visit]) -> None:
         """These visits are in the store, with the links that they made known."""

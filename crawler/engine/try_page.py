@@ -19,15 +19,16 @@ from crawler.core.page.snapshot import Parsed
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import NEVER, Baseline, Known, Target, Visit, refusal_of
+from crawler.engine.coordinator import give_back
 from crawler.engine.extra_fetches import baseline_of, fetch_again
-from crawler.engine.lease import give_back
 from crawler.engine.parsing.parser_pool import DomainParser
-from crawler.engine.preparation import found_rules, known_under, slow_down
+from crawler.engine.preparation import known_under, slow_down
 from crawler.engine.rendering.browsers import PageRenderer
 from crawler.engine.rendering.page_reader import PageRead, PageReader
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.login import Login
 from crawler.engine.requests.requester import Requester, leased_server
+from crawler.engine.requests.robots import robots_of
 from crawler.engine.requests.session import DomainSession
 from crawler.engine.resources import CrawlResources
 from crawler.engine.shift import holder_name
@@ -122,7 +123,7 @@ async def try_page(
         return TryResult(target, clock.now(), refusal=BUSY)
     unpaced = settings.model_copy(update={"pace": False})  # who asks for one page now does not wait for its turn
     store = LeasedStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
-    trial = _Trial(store, session, webs, settings=settings, takes_pictures=how.screenshot)
+    trial = _Trial(store, session, webs, takes_pictures=how.screenshot)
     try:
         return await trial.look(target, again=how.again)
     finally:
@@ -140,19 +141,13 @@ class _Trial:
     """One look under one lease, which is kept from request to request."""
 
     def __init__(
-        self,
-        store: LeasedStore,
-        session: DomainSession,
-        webs: CrawlResources,
-        *,
-        settings: Settings,
-        takes_pictures: bool,
+        self, store: LeasedStore, session: DomainSession, webs: CrawlResources, *, takes_pictures: bool
     ) -> None:
         domain = store.lease.domain
         self._session, self._login_failed = session, ""
-        self._store, self._clock, self._settings = store, store.clock, settings
-        self.budget = LeaseBudget(store, clock=store.clock)
-        server = leased_server(session, store.lease, settings=settings, clock=store.clock, fence=self._keep_lease)
+        self._store, self._clock = store, store.clock
+        self.budget = LeaseBudget(store)
+        server = leased_server(session, store, fence=self._keep_lease)
         self._requester = Requester(server, self.budget, term=store.lease.term, stats=CrawlStats())
         self._parser = DomainParser(webs.parsers, PageRules(domain.settings.rules))
         self.renderer = PageRenderer(webs.browsers, self._requester, domain)
@@ -161,7 +156,7 @@ class _Trial:
 
     def end(self) -> LeaseEnd:
         """What is left over when the lease ends now."""
-        is_shared = self._settings.shared_budget.is_limited
+        is_shared = self._store.settings.shared_budget.is_limited
         return LeaseEnd(self.budget.left_over(), wait=self._requester.pacer.wait, is_shared=is_shared)
 
     async def _keep_lease(self, _longest: timedelta) -> None:
@@ -193,8 +188,7 @@ class _Trial:
         if parsed is None:
             return replace(seen, refusal="it was had, and cannot be read in bounded time")
         seen = replace(await self._with_views(seen, answer), parsed=parsed)
-        kept = await self._store.stored_body(target, parsed)
-        baseline = await baseline_of(kept, target, answer, parsed, readers=self._parser)
+        baseline = await baseline_of(self._store, target, answer, parsed, readers=self._parser)
         later = await self._later(target, parsed, known) if again else ()
         if baseline is not None:
             baseline = replace(baseline, second_fetches=later)
@@ -209,15 +203,15 @@ class _Trial:
 
     async def _known(self) -> Known | str:
         """What is known of the domain; or why it may not be asked."""
-        found = await found_rules(self._store, self._requester.look_on)
+        found = await robots_of(self._store, self._requester.look_on)
         if found.is_spent:
             return self._why_silent
         if found.outage is not None:
             return f"its robots.txt cannot be had ({found.outage})"
-        slow_down(self._requester.pacer, found.rules, settings=self._settings)
+        slow_down(self._requester.pacer, found.rules, agent=self._store.settings.agent)
         if self._session.login is not None and not await self._login().begin():
             return self._login_failed or self._why_silent
-        return await known_under(self._store, found.rules, settings=self._settings)
+        return await known_under(self._store, found.rules)
 
     def _login(self) -> Login:
         def failed(why: str) -> None:
@@ -236,7 +230,7 @@ class _Trial:
     async def _with_views(self, seen: TryResult, answer: Fetched) -> TryResult:
         """The result with the blocks of the page: all, and as the user's rules leave them."""
         url = seen.target.url
-        whole = await self._parser.whole_blocks(answer, url)
+        whole = await self._parser.blocks(answer, url, view=WHOLE)
         return replace(
             seen, whole=whole or (), view=self._parser.view(url), apart=await self._parser.apart(answer, url)
         )

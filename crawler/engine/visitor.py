@@ -2,12 +2,10 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from crawler.clock import Clock
 from crawler.core.change.change import Change
 from crawler.core.change.edits import SiteEdit
 from crawler.core.change.observation import take_site_edits
@@ -26,15 +24,15 @@ from crawler.core.visit.lists import list_visit, no_list_visit, with_news
 from crawler.core.visit.soft_errors import may_be_soft_404, memory_after
 from crawler.core.visit.visit import OVERLOADED, Baseline, Known, Target, Visit, refusal_of
 from crawler.engine.extra_fetches import baseline_of, fetch_again, probe_not_found
-from crawler.engine.lists import LIST_BOUNDS, ListReader
-from crawler.engine.parsing.parser_pool import DomainParser
+from crawler.engine.lists import LIST_BOUNDS, admit_list
 from crawler.engine.rendering.page_reader import PageReader
 from crawler.engine.requests.login import Login, no_entry
-from crawler.engine.requests.requester import Requester
-from crawler.store.record import StoredBody
+from crawler.engine.requests.requester import Requester, WebRequest
+from crawler.engine.store_port import LeasedStore
 
-# The body of a page's last Snapshot, if it is kept; told what the page says now.
-FindStoredBody = Callable[[Target, Parsed], Awaitable[StoredBody | None]]
+MOST_FIRSTS = 64  # texts of new pages that are remembered
+ENOUGH_ALIKE = 3
+LIKE_BITS = 16  # of 64: near enough to ask; short texts that differ in an address and a number are no nearer
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +49,17 @@ class ExtraCost:
 class Visitor:
     """Looks at the pages of one domain, any number of them at a time.
 
-    known: what is known of the domain; each look adds to it.  stored_body: finds the body of a page's last Snapshot.
-    lists: reads sitemaps and feeds.  login: for pages that turn into its form.
+    known: what is known of the domain; each look adds to it.  login: for pages that turn into its form.
     """
 
     def __init__(
-        self,
-        requester: Requester,
-        parser: DomainParser,
-        reader: PageReader,
-        known: Known,
-        *,
-        clock: Clock,
-        stored_body: FindStoredBody,
-        lists: ListReader,
-        login: Login | None = None,
+        self, store: LeasedStore, requester: Requester, reader: PageReader, known: Known, *, login: Login | None
     ) -> None:
-        self.requester, self.parser, self.reader, self.known = requester, parser, reader, known
-        self.clock, self.stored_body, self.lists, self.login = clock, stored_body, lists, login
-        self.recent_texts = RecentTexts()
+        self.store, self.clock, self.requester, self.login = store, store.clock, requester, login
+        self.reader, self.parser, self.known = reader, reader.parser, known
+        self._recent_texts: deque[Fingerprint] = deque(maxlen=MOST_FIRSTS)  # of pages read for the first time
         self._probing = asyncio.Lock()
+        self._reading_list = asyncio.Lock()  # while a list is asked for, read and admitted, so that one is in memory
         self._beside: defaultdict[PageKey, ExtraCost] = defaultdict(ExtraCost)  # of looks under way
 
     def take_site_edits(self, *, at: datetime) -> SiteEdit | None:
@@ -116,7 +105,7 @@ class Visitor:
         if target.asks_head and await self.requester.reserve():
             return await self.visit_by_head(target)
         logins = self.login.done if self.login else 0
-        answer = await self.requester.look(target.url, validators=target.validators)
+        answer = await self.requester.look(WebRequest(target.url, target.validators))
         if answer is None:
             return None
         answer = await self.let_in(target, answer, logins=logins)
@@ -129,8 +118,8 @@ class Visitor:
         refusal = refusal_of(target.url, depth=target.depth, known=self.known, is_list=True)
         if refusal:
             return refused_visit(target, reason=refusal, now=self.clock.now())
-        async with self.lists.alone:
-            answer = await self.requester.look(target.url, validators=target.validators, bounds=LIST_BOUNDS)
+        async with self._reading_list:
+            answer = await self.requester.look(WebRequest(target.url, target.validators, bounds=LIST_BOUNDS))
             if answer is None:
                 return None
             if isinstance(answer, Fetched) and 200 <= answer.status < 300:
@@ -139,7 +128,7 @@ class Visitor:
 
     async def _with_list(self, target: Target, answer: Fetched) -> Visit:
         """The visit of a body that is a list, or should be; a feed is read as a page as well."""
-        found = await self.lists.read(target, answer)
+        found = await self.parser.url_list(answer, target.url)
         now = self.clock.now()
         if found is None:
             return failed_visit(target, answer, now=now, reason="unreadable")
@@ -147,7 +136,7 @@ class Visitor:
             if target.known_list is not None and (target.version is None or target.known_list.reads > 0):
                 return no_list_visit(target, answer, found.finding, now=now)
             return await self.decided(target, answer, now=now)
-        news = await self.lists.admit(target, found, known=self.known)
+        news = await admit_list(self.store, target, found, known=self.known)
         if found.kind is ListKind.FEED:
             return with_news(await self.decided(target, answer, now=now), news)
         return list_visit(target, answer, found, news, now=now)
@@ -155,7 +144,7 @@ class Visitor:
     async def visit_by_head(self, target: Target) -> Visit | None:
         """Look by HEAD, and ask for the body only if length or date is not as it was. That request is reserved."""
         day = self.requester.day
-        head = await self.requester.look(target.url, method="HEAD")
+        head = await self.requester.look(WebRequest(target.url, method="HEAD"))
         if head is None:
             self.requester.give_back(day=day)
             return None
@@ -167,7 +156,7 @@ class Visitor:
             self.requester.give_back(day=day)
             return await self.decided(target, head, now=now)
         logins = self.login.done if self.login else 0
-        answer = await self.requester.look_reserved(target.url, validators=target.validators)
+        answer = await self.requester.look_reserved(WebRequest(target.url, target.validators))
         if answer is None:
             return unfinished_visit(target, now=now)
         answer = await self.let_in(target, answer, logins=logins)
@@ -216,14 +205,13 @@ class Visitor:
         """
         baseline = comparison = None
         if isinstance(answer, Fetched) and parsed is not None and needs_baseline(target, parsed):
-            kept = await self.stored_body(target, parsed)
-            baseline = await baseline_of(kept, target, answer, parsed, readers=self.parser)
+            baseline = await baseline_of(self.store, target, answer, parsed, readers=self.parser)
         if parsed is not None and baseline is not None:
             baseline, comparison = await self.compared(target, parsed, baseline, now=now)
 
         judged = partial(decide, target, answer, now=now, parsed=parsed, baseline=baseline, comparison=comparison)
         visit = judged(known=self.known)
-        is_in_doubt = may_be_soft_404(visit) or self.recent_texts.are_like(visit)
+        is_in_doubt = may_be_soft_404(visit) or self._is_like_recent(visit)
         if is_in_doubt and not (is_shell and self.known.renders.needs_shells):
             async with self._probing:  # a probe that another visit has sent answers for this one, too
                 lacks_evidence = visit.reason == SoftError.REPLACED
@@ -285,23 +273,11 @@ class Visitor:
             return visit
         return replace(visit, refused_304=not isinstance(answer, NotModified))
 
-
-MOST_FIRSTS = 64
-ENOUGH_ALIKE = 3
-LIKE_BITS = 16  # of 64: near enough to ask; short texts that differ in an address and a number are no nearer
-
-
-class RecentTexts:
-    """The last few texts of pages that were read for the first time, to notice when they say nearly the same."""
-
-    def __init__(self) -> None:
-        self._texts: deque[Fingerprint] = deque(maxlen=MOST_FIRSTS)
-
-    def are_like(self, visit: Visit) -> bool:
-        """Whether more earlier texts are like this one than chance explains; remembers it."""
+    def _is_like_recent(self, visit: Visit) -> bool:
+        """Whether more texts of new pages are like this one than chance explains; remembers it."""
         text = visit.snapshot.version.fingerprint if visit.change is Change.FIRST and visit.snapshot else None
         if text is None:
             return False
-        alike = sum(distance_bits(text, other) <= LIKE_BITS for other in self._texts)
-        self._texts.append(text)
+        alike = sum(distance_bits(text, other) <= LIKE_BITS for other in self._recent_texts)
+        self._recent_texts.append(text)
         return alike >= ENOUGH_ALIKE

@@ -127,7 +127,7 @@ class Scripted:
         ):
             browsers = BrowserSource(named=None, user_agent="test", longest=DAY)
             stack.push_async_callback(browsers.close)
-            webs = CrawlResources(http, http, readers, browsers)
+            webs = CrawlResources(http, http, readers, browsers, self.settings, stack)
             return await run_shift(
                 db, webs, settings=self.settings, clock=Clock.at(at), holder="test", limits=CrawlLimits(pages)
             )

@@ -11,8 +11,9 @@ from crawler.core.http.response import Answer, Relay, Relayed
 from crawler.core.http.urls import Url
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.pacer import Pacer
-from crawler.engine.requests.requester import PacedWeb, Requester
+from crawler.engine.requests.requester import PacedWeb, Requester, WebRequest
 from crawler.engine.stats import CrawlStats
+from crawler.engine.store_port import LeasedStore
 from crawler.fetch import Http
 from crawler.store.claim import Grant
 
@@ -28,6 +29,7 @@ class Budgets:
 
     day: date = TODAY
     bytes_each: int | None = None
+    clock: Clock = field(default_factory=lambda: Clock.at(NOON))
     asked: list[tuple[int, Refund]] = field(default_factory=list)  # requests of pages under way, bytes given back
 
     async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
@@ -37,7 +39,7 @@ class Budgets:
 
 
 def budget_of(budgets: Budgets) -> LeaseBudget:
-    return LeaseBudget(budgets, clock=Clock.at(NOON))
+    return LeaseBudget(cast(LeasedStore, budgets))
 
 
 async def test_what_no_page_wanted_and_what_was_decided_without_asking_is_given_back() -> None:
@@ -148,7 +150,7 @@ async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_was_not_s
     server = PacedWeb(cast(Http, Nobody()), Pacer(delay=DAY, wait=DAY), deadline=DAY)
     requester = Requester(server, budget, term=3 * DAY, stats=CrawlStats())
 
-    looks = [asyncio.create_task(requester.look(Url("http://site.test/"))) for _ in range(3)]
+    looks = [asyncio.create_task(requester.look(WebRequest(Url("http://site.test/")))) for _ in range(3)]
     looks.append(asyncio.create_task(requester.ask(Url("http://site.test/robots.txt"))))
     for _ in range(5):
         await asyncio.sleep(0)

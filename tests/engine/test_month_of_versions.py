@@ -9,6 +9,7 @@ from crawler.core.change.word_diff import PageDiff
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
+from crawler.core.page.selectors import WHOLE
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
 from crawler.engine.page_diff import diff_versions
@@ -57,7 +58,7 @@ async def blocks_of(parser: DomainParser, version: VersionContent) -> list[str]:
     assert version.body is not None
     kind = version.version.content_type
     answer = Fetched(200, version.body, len(version.body), timedelta(0), content_type=kind)
-    return [block.text for block in await parser.whole_blocks(answer, version.url) or () if block.text]
+    return [block.text for block in await parser.blocks(answer, version.url, view=WHOLE) or () if block.text]
 
 
 def sides(found: PageDiff) -> tuple[list[str], list[str]]:

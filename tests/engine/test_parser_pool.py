@@ -42,7 +42,7 @@ def children() -> set[int]:
     found = set()
     for child in psutil.Process().children():
         with suppress(psutil.Error):  # it has just ended
-            found |= {child.pid} if set(PARSER) <= set(child.cmdline()) else set()
+            found |= {child.pid} if PARSER in child.cmdline() else set()
     return found
 
 

@@ -81,10 +81,8 @@ async def site() -> AsyncIterator[Site]:
 @asynccontextmanager
 async def helper_for(db: Database) -> AsyncIterator[Helper]:
     equipment = Equipment(
-        settings=SETTINGS,
+        settings=SETTINGS.model_copy(update={"readers": 1}),
         database_url=db.url,
-        connections=4,
-        readers=1,
         clock=Clock.at(START),
         find_secret=from_environment,
         log_level=logging.INFO,
@@ -102,10 +100,6 @@ async def claimed(db: Database, domain: Domain) -> Lease:
     return lease
 
 
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
 async def is_free(db: Database, domain: Domain) -> bool:
     return (await domains.status_of(db, domain, at=START)).holder is None
 
@@ -115,7 +109,7 @@ async def test_a_helper_crawls_a_lease_as_this_process_would(db: Database, site:
     told: list[int] = []
     async with helper_for(db) as helper:
         done = await helper.crawl(
-            await claimed(db, domain), now(), stop=asyncio.Event(), progress=lambda stats: told.append(stats.looks)
+            await claimed(db, domain), stop=asyncio.Event(), progress=lambda stats: told.append(stats.looks)
         )
         assert helper.leases == 0
 
@@ -138,7 +132,7 @@ async def test_a_helper_that_is_killed_loses_what_it_had_not_recorded_and_no_mor
     async with helper_for(db) as helper, asyncio.TaskGroup() as tasks:
         lease = await claimed(db, domain)
         crawling = tasks.create_task(
-            caught(helper.crawl(lease, now(), stop=asyncio.Event(), progress=stats.append)), name="crawling"
+            caught(helper.crawl(lease, stop=asyncio.Event(), progress=stats.append)), name="crawling"
         )
         async with asyncio.timeout(PATIENCE_S):
             await site.waiting.wait()
@@ -146,7 +140,7 @@ async def test_a_helper_that_is_killed_loses_what_it_had_not_recorded_and_no_mor
         error = await crawling
         assert helper.is_lost
         with pytest.raises(HelperLost):
-            await helper.crawl(lease, now(), stop=asyncio.Event(), progress=stats.append)
+            await helper.crawl(lease, stop=asyncio.Event(), progress=stats.append)
 
     assert isinstance(error, HelperLost)
     assert error.stats.looks == (stats[-1].looks if stats else 0)
@@ -175,7 +169,7 @@ async def test_a_lease_ends_early_in_a_helper_as_here_and_what_was_read_is_recor
     stop = asyncio.Event()
     async with helper_for(db) as helper, asyncio.TaskGroup() as tasks:
         lease = await claimed(db, domain)
-        crawling = tasks.create_task(helper.crawl(lease, now(), stop=stop, progress=lambda _: None))
+        crawling = tasks.create_task(helper.crawl(lease, stop=stop, progress=lambda _: None))
         async with asyncio.timeout(PATIENCE_S):
             await site.waiting.wait()
         stop.set()
@@ -193,7 +187,7 @@ async def test_who_gives_a_lease_up_has_the_helper_give_it_back(db: Database, si
     site.gate.clear()
     async with helper_for(db) as helper:
         lease = await claimed(db, domain)
-        crawling = asyncio.create_task(helper.crawl(lease, now(), stop=asyncio.Event(), progress=lambda _: None))
+        crawling = asyncio.create_task(helper.crawl(lease, stop=asyncio.Event(), progress=lambda _: None))
         async with asyncio.timeout(PATIENCE_S):
             await site.waiting.wait()
             crawling.cancel()
@@ -210,7 +204,7 @@ async def test_a_helper_ends_when_nobody_is_there_to_be_helped(db: Database, sit
     site.gate.clear()
     async with helper_for(db) as helper:
         crawling = asyncio.create_task(
-            caught(helper.crawl(await claimed(db, domain), now(), stop=asyncio.Event(), progress=lambda _: None))
+            caught(helper.crawl(await claimed(db, domain), stop=asyncio.Event(), progress=lambda _: None))
         )
         async with asyncio.timeout(PATIENCE_S):
             await site.waiting.wait()
@@ -234,7 +228,7 @@ async def test_what_ends_a_lease_in_a_helper_is_raised_here(db: Database, site: 
         other = await claim.claim(db, at=START, holder="other", term=SETTINGS.lease_term, only=[domain])
         assert other is not None
         with pytest.raises(LeaseLost):
-            await helper.crawl(lease, now(), stop=asyncio.Event(), progress=lambda _: None)
+            await helper.crawl(lease, stop=asyncio.Event(), progress=lambda _: None)
 
 
 class Heard(logging.Handler):
@@ -254,7 +248,7 @@ async def test_what_a_helper_logs_is_heard_here(db: Database) -> None:
     log.addHandler(heard)
     try:
         async with helper_for(db) as helper:
-            await helper.crawl(await claimed(db, domain), now(), stop=asyncio.Event(), progress=lambda _: None)
+            await helper.crawl(await claimed(db, domain), stop=asyncio.Event(), progress=lambda _: None)
     finally:
         log.removeHandler(heard)
 

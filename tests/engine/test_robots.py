@@ -1,6 +1,5 @@
 """robots.txt under a lease: a file of any size, where it may lead, and the delay that it wants."""
 
-import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -10,8 +9,7 @@ from crawler.clock import Clock
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.robots import MAX_ROBOTS_BYTES
 from crawler.core.http.urls import Authority
-from crawler.engine.coordinator import CrawlLimits
-from crawler.engine.lease import crawl_lease
+from crawler.engine.coordinator import CrawlLimits, crawl_lease
 from crawler.engine.requests.pacer import Pacer
 from crawler.engine.resources import open_resources
 from crawler.engine.store_port import LeasedStore
@@ -93,8 +91,6 @@ async def test_the_delay_of_a_robots_txt_just_read_holds_for_the_first_page(db: 
         await crawl_lease(
             LeasedStore(db, lease, settings=QUICK, clock=clock),
             webs,
-            settings=QUICK,
-            claimed=time.monotonic(),
             limits=CrawlLimits(),
             progress=lambda _: None,
         )

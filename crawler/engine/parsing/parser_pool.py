@@ -21,7 +21,7 @@ from crawler.core.novelty import parse_with_sample
 from crawler.core.page.lists.url_list import UrlList, read_url_list
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import BlockList, block_list
-from crawler.core.page.selectors import WHOLE, View
+from crawler.core.page.selectors import View
 from crawler.core.page.snapshot import Parsed, parse
 from crawler.core.page_rules import PageRules
 from crawler.engine.machine import usable_cores
@@ -308,18 +308,20 @@ class DomainParser:
         )
         return await self._pool.read(call, answer, party=self, is_wild=outlined and view.is_wild)
 
-    async def blocks(self, answer: Fetched, url: Url) -> BlockList | None:
-        """The blocks of a body alone, in half the time: enough for comparing it with another body."""
-        return await self._blocks(answer, url, self.view(url))
+    async def blocks(self, answer: Fetched, url: Url, *, view: View | None = None) -> BlockList | None:
+        """The blocks of a body alone, in half the time: enough for comparing it with another body.
 
-    async def whole_blocks(self, answer: Fetched, url: Url) -> BlockList | None:
-        """Blocks of the whole body, rules not applied."""
-        return await self._blocks(answer, url, WHOLE)
+        view: in place of what the rules leave, as WHOLE: the body with no rule applied.
+        """
+        view = self.view(url) if view is None else view
+        reader = self._pool.reader_of(answer)
+        call = partial(block_list, answer.body, url=url, content_type=answer.content_type, view=view, reader=reader)
+        return await self._pool.read(call, answer, party=self, is_wild=view.is_wild)
 
     async def apart(self, answer: Fetched, url: Url) -> dict[str, BlockList]:
         """Blocks that each rule would leave if it were the only one, by the place that it names."""
         views = self.view(url).apart().items()
-        return {rule: await self._blocks(answer, url, view) or () for rule, view in views}
+        return {rule: await self.blocks(answer, url, view=view) or () for rule, view in views}
 
     async def url_list(self, answer: Fetched, url: Url) -> UrlList | None:
         """The entries of a URL list."""
@@ -328,8 +330,3 @@ class DomainParser:
 
     def view(self, url: Url) -> View:
         return self._rules.view(url)
-
-    async def _blocks(self, answer: Fetched, url: Url, view: View) -> BlockList | None:
-        reader = self._pool.reader_of(answer)
-        call = partial(block_list, answer.body, url=url, content_type=answer.content_type, view=view, reader=reader)
-        return await self._pool.read(call, answer, party=self, is_wild=view.is_wild)

@@ -98,11 +98,9 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def own_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The socket of requests and answers, out of the way of whatever a plugin prints or asks for."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    os.dup2(nothing, 1)
+    """The socket of requests and answers, out of the way of whatever a plugin asks for."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(0), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     return requests, answers
 
 

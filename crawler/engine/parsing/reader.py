@@ -8,21 +8,18 @@ import asyncio
 import contextlib
 import pickle
 import signal
-import socket
-import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from crawler.engine.machine import FOR_READERS, child_environment
+from crawler.engine.machine import FOR_READERS, start_child
 from crawler.engine.parsing.parser_process import ANSWER_BYTES, LENGTH, Answer
 
-PARSER = ("-P", str(Path(__file__).with_name("parser_process.py")))  # to be run by this very Python
+PARSER = str(Path(__file__).with_name("parser_process.py"))
 START = timedelta(minutes=1)  # half a second on a machine that has nothing else to do
 END = timedelta(seconds=5)  # after SIGKILL
-BUFFER_BYTES = 4 << 20
 PART_BYTES = 1 << 18
 
 
@@ -62,24 +59,8 @@ class Reader:
         if self._running is not None and self._running.process.returncode is None:
             return
         await self.end()
-        ours, theirs = socket.socketpair()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *PARSER,
-                *self._plugins,
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=DEVNULL,  # what libraries say there of strangers' files; what matters is in the answer
-                start_new_session=True,  # Ctrl-C is for the crawl, which still wants to record what it has
-                env=child_environment(FOR_READERS),
-            )
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        running = _Running(process, *await asyncio.open_connection(sock=ours, limit=BUFFER_BYTES))
+        # What libraries say of strangers' files goes nowhere; what matters is in the answer.
+        running = _Running(*await start_child(PARSER, *self._plugins, more=FOR_READERS, stderr=DEVNULL))
         try:
             async with asyncio.timeout(START.total_seconds()):
                 await self._answer(running)

@@ -61,18 +61,16 @@ class Crew:
         """The helpers that are at work."""
         return tuple(helper for helper in self._helpers if not helper.is_lost)
 
-    async def crawl(
-        self, lease: Lease, claimed: float, *, here: CrawlHere, progress: Callable[[CrawlStats], None]
-    ) -> LeaseResult:
+    async def crawl(self, lease: Lease, *, here: CrawlHere, progress: Callable[[CrawlStats], None]) -> LeaseResult:
         """Have a lease crawled, where there is the least to do. here: crawls it in this process, until an event is set.
 
-        claimed: monotonic seconds, read before the claim was sent.  progress: called after each record.
+        progress: called after each record.
         Raises HelperLost where it was crawled by a process that is gone.
         """
         mine = _Here(lease, asyncio.Event())
         helper = min(self.helpers, key=lambda each: each.leases, default=None)
         if helper is not None and helper.leases < len(self._here) and mine.may_move:
-            return await helper.crawl(lease, claimed, stop=self._stop, progress=progress)
+            return await helper.crawl(lease, stop=self._stop, progress=progress)
         self._here.append(mine)
         if self._stop.is_set():
             mine.stop.set()
@@ -130,10 +128,8 @@ async def at_work(
     find_secret: where secrets are; it is given to helpers, so it must be fit to be pickled.  stop: as in Crew.
     """
     equipment = Equipment(
-        settings=settings,
+        settings=settings.model_copy(update={"readers": READERS}),
         database_url=db.url,
-        connections=2 * settings.leases_at_once + 2,
-        readers=READERS,
         clock=clock,
         find_secret=find_secret,
         log_level=logging.getLogger("recrawl").getEffectiveLevel(),

@@ -7,10 +7,8 @@ import asyncio
 import contextlib
 import logging
 import pickle
-import socket
 import struct
-import sys
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import Process
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,12 +17,12 @@ from uuid import UUID
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
-from crawler.engine.machine import NO_THREADS, child_environment
+from crawler.engine.machine import NO_THREADS, start_child
 from crawler.engine.requests.session import FindSecret
 from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.settings import Settings
 
-HELPER = ("-P", "-m", "crawler.engine.processes.helper_process")
+HELPER = ("-m", "crawler.engine.processes.helper_process")
 START = timedelta(minutes=1)  # a second on a machine that has nothing else to do
 END = timedelta(seconds=15)  # to record what is under way, and give leases back
 LENGTH = struct.Struct(">I")
@@ -34,24 +32,14 @@ LENGTH = struct.Struct(">I")
 class Equipment:
     """What a helper works with; the first message that it gets, and through no other way, since secrets are in it.
 
-    database_url, connections: of the store.  readers: processes that read pages.  log_level: of what it tells.
+    database_url: of the store.  log_level: of what it tells.
     """
 
     settings: Settings
     database_url: str
-    connections: int
-    readers: int
     clock: Clock
     find_secret: FindSecret
     log_level: int
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """Crawl this lease. claimed: monotonic seconds of the machine, read before the claim was sent."""
-
-    lease: Lease
-    claimed: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +65,10 @@ class BatchRecorded:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A lease has ended."""
+    """A lease has ended. result: or the error that ended it, which whoever waits for it is to raise."""
 
     token: UUID
-    result: LeaseResult
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A lease was ended by an error, which whoever waits for it is to raise."""
-
-    token: UUID
-    error: Exception
+    result: LeaseResult | Exception
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +78,8 @@ class Logged:
     record: LogRecord
 
 
-ToHelper = Equipment | Begin | End
-FromHelper = Ready | BatchRecorded | Done | Failed | Logged
+ToHelper = Equipment | Lease | End  # a lease is to be crawled
+FromHelper = Ready | BatchRecorded | Done | Logged
 
 
 def packed(message: ToHelper | FromHelper) -> bytes:
@@ -147,22 +127,7 @@ class Helper:
     @classmethod
     async def started(cls, equipment: Equipment) -> "Helper":
         """A helper that is ready. OSError where it does not start."""
-        ours, theirs = socket.socketpair()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *HELPER,
-                stdin=theirs.fileno(),
-                stdout=DEVNULL,  # there the command prints what it has found
-                start_new_session=True,  # Ctrl-C is for the process that is helped, which passes it on
-                env=child_environment(NO_THREADS),
-            )
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        helper = cls(process, *await asyncio.open_connection(sock=ours))
+        helper = cls(*await start_child(*HELPER, more=NO_THREADS))
         try:
             await helper._equip(equipment)
         except BaseException:
@@ -184,10 +149,8 @@ class Helper:
         """How many leases it crawls."""
         return len(self._lent)
 
-    async def crawl(
-        self, lease: Lease, claimed: float, *, stop: asyncio.Event, progress: Callable[[CrawlStats], None]
-    ) -> LeaseResult:
-        """What came of a lease that it has crawled. stop: ends it early when set.  claimed: as in crawl_lease.
+    async def crawl(self, lease: Lease, *, stop: asyncio.Event, progress: Callable[[CrawlStats], None]) -> LeaseResult:
+        """What came of a lease that it has crawled. stop: ends it early when set.
 
         Raises HelperLost where the process is gone, and whatever else has ended the lease.
         """
@@ -195,7 +158,7 @@ class Helper:
             raise HelperLost(self._gone, CrawlStats())
         lent = _Lent(asyncio.get_running_loop().create_future(), progress)
         self._lent[lease.token] = lent
-        self._outgoing.write(packed(Begin(lease, claimed)))
+        self._outgoing.write(packed(lease))
         ending = asyncio.create_task(self._end_when(stop, lease.token), name="end-lent-lease")
         try:
             return await lent.result
@@ -242,8 +205,7 @@ class Helper:
             self._take_in(message)
         self.is_lost = True
         for lent in self._lent.values():
-            if not lent.result.done():
-                lent.result.set_exception(HelperLost(self._gone, lent.stats))
+            _settle(lent.result, HelperLost(self._gone, lent.stats))
 
     def _take_in(self, message: object) -> None:
         match message:
@@ -251,15 +213,18 @@ class Helper:
                 self._lent[token].stats = stats
                 self._lent[token].progress(stats)
             case Done(token, result) if token in self._lent:
-                self._settle(token).set_result(result)
-            case Failed(token, error) if token in self._lent:
-                self._settle(token).set_exception(error)
+                _settle(self._lent[token].result, result)
             case Logged(record):
                 logging.getLogger(record.name).handle(record)
             case _:
                 pass  # of a lease that was given up meanwhile
 
-    def _settle(self, token: UUID) -> "asyncio.Future[LeaseResult]":
-        """The future of a lease; a new one, that nobody waits for, where it was given up in the very moment."""
-        found = self._lent[token].result
-        return asyncio.get_running_loop().create_future() if found.done() else found
+
+def _settle(waiting: "asyncio.Future[LeaseResult]", result: LeaseResult | Exception) -> None:
+    """Tell whoever waits for a lease how it ended, unless it was given up in the very moment."""
+    if waiting.done():
+        return
+    if isinstance(result, Exception):
+        waiting.set_exception(result)
+    else:
+        waiting.set_result(result)

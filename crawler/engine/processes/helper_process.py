@@ -13,16 +13,14 @@ from logging.handlers import QueueHandler
 from queue import SimpleQueue
 from uuid import UUID
 
-from crawler.engine.coordinator import CrawlLimits
-from crawler.engine.lease import crawl_lease
+from crawler.core.domain import Lease
+from crawler.engine.coordinator import CrawlLimits, crawl_lease
 from crawler.engine.machine import settle_memory
 from crawler.engine.processes.helper import (
     BatchRecorded,
-    Begin,
     Done,
     End,
     Equipment,
-    Failed,
     FromHelper,
     Logged,
     Ready,
@@ -30,6 +28,7 @@ from crawler.engine.processes.helper import (
     received,
 )
 from crawler.engine.resources import CrawlResources, open_resources
+from crawler.engine.stats import LeaseResult
 from crawler.engine.store_port import LeasedStore
 from crawler.store.database import Database, open_database
 
@@ -70,47 +69,40 @@ class _Work:
 
     def __init__(self, db: Database, webs: CrawlResources, equipment: Equipment, channel: _Channel) -> None:
         self._db, self._webs, self._equipment, self._channel = db, webs, equipment, channel
-        self._stops: dict[UUID, asyncio.Event] = {}
-        self._tasks: dict[UUID, asyncio.Task[None]] = {}
+        self._under_way: dict[UUID, tuple[asyncio.Task[None], asyncio.Event]] = {}  # the event ends it early
 
-    def begin(self, message: Begin) -> None:
-        token = message.lease.token
-        self._stops[token] = asyncio.Event()
-        task = asyncio.create_task(self._crawl(message), name=f"lease-{message.lease.domain.authority}")
-        self._tasks[token] = task
-        task.add_done_callback(lambda _: self._forget(token))
+    def begin(self, lease: Lease) -> None:
+        stop = asyncio.Event()
+        task = asyncio.create_task(self._crawl(lease, stop), name=f"lease-{lease.domain.authority}")
+        self._under_way[lease.token] = task, stop
+        task.add_done_callback(lambda _: self._under_way.pop(lease.token))
 
     def end(self, message: End) -> None:
-        if message.token in self._stops:
-            self._stops[message.token].set()
-        if message.at_once and message.token in self._tasks:
-            self._tasks[message.token].cancel()
+        if message.token in self._under_way:
+            task, stop = self._under_way[message.token]
+            stop.set()
+            if message.at_once:
+                task.cancel()
 
     async def end_all(self) -> None:
         """Give all leases back, with what is under way recorded."""
-        for stop in self._stops.values():
+        for _, stop in self._under_way.values():
             stop.set()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*(task for task, _ in self._under_way.values()), return_exceptions=True)
 
-    def _forget(self, token: UUID) -> None:
-        del self._stops[token], self._tasks[token]
-
-    async def _crawl(self, message: Begin) -> None:
-        lease, settings = message.lease, self._equipment.settings
-        store = LeasedStore(self._db, lease, settings=settings, clock=self._equipment.clock)
+    async def _crawl(self, lease: Lease, stop: asyncio.Event) -> None:
+        store = LeasedStore(self._db, lease, settings=self._equipment.settings, clock=self._equipment.clock)
+        result: LeaseResult | Exception
         try:
             result = await crawl_lease(
                 store,
                 self._webs,
-                settings=settings,
-                claimed=message.claimed,
-                limits=CrawlLimits(stop=self._stops[lease.token]),
+                limits=CrawlLimits(stop=stop),
                 progress=lambda stats: self._channel.send(BatchRecorded(lease.token, stats)),
             )
         except Exception as error:  # noqa: BLE001  whoever waits for the lease raises it
-            self._channel.send(Failed(lease.token, _portable(error)))
-        else:
-            self._channel.send(Done(lease.token, result))
+            result = _portable(error)
+        self._channel.send(Done(lease.token, result))
 
 
 def _portable(error: Exception) -> Exception:
@@ -132,9 +124,9 @@ async def help_out(stream: socket.socket) -> None:
     log.setLevel(equipment.log_level)
     log.addHandler(_Told(channel))
     log.propagate = False
-    settings = equipment.settings.model_copy(update={"readers": equipment.readers})
+    settings = equipment.settings
     async with (
-        open_database(equipment.database_url, connections=equipment.connections) as db,
+        open_database(equipment.database_url, connections=2 * settings.leases_at_once + 2) as db,
         open_resources(settings, find_secret=equipment.find_secret) as webs,
     ):
         settle_memory()
@@ -142,7 +134,7 @@ async def help_out(stream: socket.socket) -> None:
         channel.send(Ready())
         while message := await received(channel.incoming):
             match message:
-                case Begin():
+                case Lease():
                     work.begin(message)
                 case End():
                     work.end(message)

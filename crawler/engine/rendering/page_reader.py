@@ -93,7 +93,7 @@ class PageReader:
         takes_pictures: bool = False,
         is_trial: bool = False,
     ) -> None:
-        self._parser, self._renderer, self._takes_pictures = parser, renderer, takes_pictures
+        self.parser, self._renderer, self._takes_pictures = parser, renderer, takes_pictures
         self._rules, self._mode = PageRules(domain_settings.rules), domain_settings.render
         self._is_trial = is_trial
         self._probed: set[str] = set()  # names under which a probe is under way
@@ -111,7 +111,7 @@ class PageReader:
         if not is_new and not choice.is_yes and not (is_html and is_requested):
             return _unrendered(answer, None, choice=choice if choice in _BY_WORD else None)
         is_first = target.version is None
-        plain = await self._parser.parse(answer, target.url, outlined=wants_blocks(target, known), sampled=is_first)
+        plain = await self.parser.parse(answer, target.url, outlined=wants_blocks(target, known), sampled=is_first)
         if plain is None:
             return replace(_unrendered(answer, None), is_readable=False)
         if is_html:
@@ -132,7 +132,7 @@ class PageReader:
     async def read_again(self, target: Target, answer: Fetched, known: Known, *, is_rendered: bool) -> Parsed | None:
         """Read a second answer for a page in the way in which the first was read; None where that cannot be done."""
         if not is_rendered:
-            return await self._parser.parse(answer, target.url, outlined=True)
+            return await self.parser.parse(answer, target.url, outlined=True)
         outcome = await self._renderer.render(target.url, answer, known)
         if isinstance(outcome, NotRendered):
             return None
@@ -224,7 +224,7 @@ class PageReader:
         """The answer as the browser has it, and what it says."""
         body = _body_of(rendered, target.url)
         reading = replace(answer, body=body, content_type=RENDERED_TYPE)
-        parsed = await self._parser.parse(reading, target.url, outlined=True, sampled=target.version is None)
+        parsed = await self.parser.parse(reading, target.url, outlined=True, sampled=target.version is None)
         if parsed is None:
             return reading, None
         return reading, replace(parsed, version=replace(parsed.version, is_rendered=True))

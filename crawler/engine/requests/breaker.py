@@ -3,12 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from crawler.clock import Clock
-from crawler.core.domain import Hold, Lease
+from crawler.core.domain import Hold
 from crawler.core.http.backoff import backoff
 from crawler.core.visit.lifecycle import MOST_OF_ONE_PAGE
 from crawler.core.visit.visit import FIRST_RETRY, Visit
-from crawler.settings import Settings
+from crawler.engine.store_port import LeasedStore
 
 IN_DOUBT = timedelta(hours=1)  # for which a domain is held of which one page asks for more than it may for all
 LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer, or with none but errors of the server's own (5xx)
@@ -22,10 +21,10 @@ class CircuitBreaker:
     pending: the visits that are held back, since the last good answer.
     """
 
-    def __init__(self, lease: Lease, *, settings: Settings, clock: Clock) -> None:
-        self.settings, self.clock = settings, clock
-        self.refusals_before = lease.refusals
-        self.is_half_open = lease.refusals > 0
+    def __init__(self, store: LeasedStore) -> None:
+        self.settings, self.clock = store.settings, store.clock
+        self.refusals_before = store.lease.refusals
+        self.is_half_open = self.refusals_before > 0
         self.hold: Hold | None = None
         self.pending: list[Visit] = []
         self.has_done_well = False  # something good came under this lease

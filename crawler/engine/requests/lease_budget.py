@@ -2,17 +2,10 @@
 
 import asyncio
 from datetime import UTC, date, datetime
-from typing import Protocol
 
-from crawler.clock import Clock
 from crawler.core.budget.ledger import NO_REFUND, Refund
+from crawler.engine.store_port import LeasedStore
 from crawler.store.claim import Grant
-
-
-class Debits(Protocol):
-    """The budgets of the day, to take from."""
-
-    async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant: ...
 
 
 class LeaseBudget:
@@ -23,8 +16,8 @@ class LeaseBudget:
     day: of the last grant.  not_before: the budgets have nothing for this domain until then (knowledge time).
     """
 
-    def __init__(self, store: Debits, *, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: LeasedStore) -> None:
+        self._store, self._clock = store, store.clock
         self.day: date | None = None
         self.not_before: datetime | None = None
         self._spare = 0  # requests that were granted and that nobody needs

@@ -111,14 +111,11 @@ class Pacer:
 
 
 class LeaseDeadline:
-    """The end of a lease by its holder's own clock, which fences late requests.
+    """The end of a lease by its holder's own clock, which fences late requests."""
 
-    since: monotonic seconds, read before the claim was sent.
-    """
-
-    def __init__(self, lease: Lease, *, since: float) -> None:
+    def __init__(self, lease: Lease) -> None:
         self._term = lease.term.total_seconds()
-        self._ends_at = since + self._term
+        self._ends_at = lease.since + self._term
         self._renewed = asyncio.Event()
 
     def renewed(self, *, since: float) -> None:

@@ -7,12 +7,11 @@ budget; registration, which has neither, by a pacer for each server.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from crawler.clock import Clock
-from crawler.core.domain import Lease
-from crawler.core.http.credentials import NO_ACCESS
+from crawler.core.http.credentials import NO_ACCESS, Access
 from crawler.core.http.response import (
     NO_VALIDATORS,
     USUAL_BOUNDS,
@@ -31,7 +30,7 @@ from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.pacer import Pacer
 from crawler.engine.requests.session import DomainSession
 from crawler.engine.stats import CrawlStats
-from crawler.settings import Settings
+from crawler.engine.store_port import LeasedStore
 
 if TYPE_CHECKING:  # as in resources.py
     from crawler.fetch import Http
@@ -52,6 +51,17 @@ def latency_of(answer: Answer) -> timedelta | None:
     if isinstance(answer, Unreached) and answer.reason is not Reason.DEADLINE:
         return None
     return answer.elapsed
+
+
+@dataclass(frozen=True, slots=True)
+class WebRequest:
+    """One request of ours. bounds: of its answer.  form: of a POST."""
+
+    url: Url
+    validators: Validators = NO_VALIDATORS
+    method: Method = "GET"
+    bounds: Bounds = USUAL_BOUNDS
+    form: Form = ()
 
 
 class PacedWeb:
@@ -79,26 +89,18 @@ class PacedWeb:
         """Wait until one request may be sent, or nobody wants to."""
         await self.pacer.pass_through(self._room, is_over=is_over)
 
-    async def send(
-        self,
-        url: Url,
-        *,
-        validators: Validators = NO_VALIDATORS,
-        method: Method = "GET",
-        bounds: Bounds = USUAL_BOUNDS,
-        form: Form = (),
-    ) -> Answer:
-        """The request whose turn it is. form: of a POST."""
+    async def send(self, request: WebRequest) -> Answer:
+        """The request whose turn it is."""
         latency: timedelta | None = None
         try:
             answer = await self._web.fetch(
-                url,
-                validators=validators,
+                request.url,
+                validators=request.validators,
                 deadline=self._deadline,
-                method=method,
+                method=request.method,
                 language=self._language,
-                bounds=bounds,
-                access=NO_ACCESS if self._session is None else self._session.access(url, form=form),
+                bounds=request.bounds,
+                access=self._access(request.url, request.form),
             )
             latency = latency_of(answer)
         finally:
@@ -108,7 +110,7 @@ class PacedWeb:
     async def fetch(self, url: Url, *, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         """One request in its turn."""
         await self.turn()
-        return await self.send(url, bounds=bounds)
+        return await self.send(WebRequest(url, bounds=bounds))
 
     async def relay(self, request: Relay, *, is_own: bool) -> Relayed | Unreached:
         """A page's own request: in its turn if it is this server's, else at once, but never to a private address."""
@@ -118,28 +120,31 @@ class PacedWeb:
         await self.turn(is_over=self.pacer.is_closed)
         if self.pacer.is_closed():
             return Unreached(Reason.LEASE, timedelta(0), "the domain's hours are closed")
-        access = NO_ACCESS if self._session is None else self._session.access(request.url)
         latency: timedelta | None = None
         try:
             began = time.monotonic()
-            answer = await self._web.relay(request, deadline=RELAY_DEADLINE, access=access)
+            answer = await self._web.relay(request, deadline=RELAY_DEADLINE, access=self._access(request.url))
             latency = timedelta(seconds=time.monotonic() - began)
         finally:
             self.pacer.answered(latency)
         return answer
 
+    def _access(self, url: Url, form: Form = ()) -> Access:
+        return NO_ACCESS if self._session is None else self._session.access(url, form=form)
+
     async def _room(self) -> None:
         await self._fence(self._deadline)
 
 
-def leased_server(session: DomainSession, lease: Lease, *, settings: Settings, clock: Clock, fence: Fence) -> PacedWeb:
+def leased_server(session: DomainSession, store: LeasedStore, *, fence: Fence) -> PacedWeb:
     """The server of a leased domain, at the domain's delay, in its hours. A longer request could outlast the lease."""
-    wished, deadline = lease.domain.settings, min(settings.deadline, lease.term / 2)
+    lease = store.lease
+    wished, deadline = lease.domain.settings, min(store.settings.deadline, lease.term / 2)
     pacer = Pacer(
-        delay=settings.delay_of(wished, is_own=lease.domain.is_own),
+        delay=store.settings.delay_of(wished, is_own=lease.domain.is_own),
         wait=lease.wait,
         hours=lease.domain.hours,
-        clock=clock,
+        clock=store.clock,
         latency_factor=wished.latency_factor,
     )
     return PacedWeb(session.web, pacer, deadline=deadline, language=wished.language, fence=fence, session=session)
@@ -183,17 +188,11 @@ class Requester:
     def _is_over(self) -> bool:
         return self._is_ending() or self.pacer.is_closed()
 
-    async def look(
-        self,
-        url: Url,
-        *,
-        validators: Validators = NO_VALIDATORS,
-        method: Method = "GET",
-        bounds: Bounds = USUAL_BOUNDS,
-    ) -> Answer | None:
+    async def look(self, request: WebRequest) -> Answer | None:
         """The request that was taken when its page was handed out; None, and given back, if it was not begun."""
         day = self._budget.day
-        if method == "GET" and not validators and (answered := self._answered.pop(url, None)) is not None:
+        is_plain = request.method == "GET" and not request.validators
+        if is_plain and (answered := self._answered.pop(request.url, None)) is not None:
             self._budget.count_received(answered.received_bytes, is_look=True)
             return answered
         try:
@@ -204,7 +203,7 @@ class Requester:
         if self._budget.is_over or day != self._budget.day or self._is_over() or not self._budget.has_bytes:
             self._budget.take_back(1, day=day)
             return None
-        return await self._send(url, validators, method, bounds=bounds, is_look=True)
+        return await self._send(request, is_look=True)
 
     async def reserve(self) -> bool:
         """Take one request more, which a look may turn out to need: so it is not begun if it could not be finished."""
@@ -214,24 +213,22 @@ class Requester:
         """Return the request that was reserved on that day."""
         self._budget.give_back(1, day=day)
 
-    async def look_reserved(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
+    async def look_reserved(self, request: WebRequest) -> Answer | None:
         """The request that was reserved; None where its day is over, or the domain wants to be left alone for long."""
         if self.pacer.wait > self._longest_wait or self._budget.is_over:
             self._budget.give_back(1, day=self._budget.day)
             return None
-        return await self._send_in_turn(url, validators, is_look=True)
+        return await self._send_in_turn(request, is_look=True)
 
     async def look_on(
         self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS
     ) -> Answer | None:
         """One request more for a look; None where the budget has none left, or the lease is ending."""
-        return None if self.is_stopping else await self._ask(url, validators, bounds, is_look=True)
+        return None if self.is_stopping else await self._ask(WebRequest(url, validators, bounds=bounds), is_look=True)
 
-    async def ask(
-        self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS
-    ) -> Answer | None:
+    async def ask(self, url: Url, *, bounds: Bounds = USUAL_BOUNDS) -> Answer | None:
         """One request for what is no look; None where the budget has none left, or the domain's hours are closed."""
-        return await self._ask(url, validators, bounds, is_look=False)
+        return await self._ask(WebRequest(url, bounds=bounds), is_look=False)
 
     async def relay(self, request: Relay, *, is_own: bool) -> Relayed | Unreached | None:
         """A request of a page in the browser, for its look; None where the budget has none left, or the lease ends."""
@@ -244,27 +241,14 @@ class Requester:
 
     async def post(self, url: Url, form: Form) -> Answer | None:
         """One request that sends a form, as for a login; None as of `ask`."""
-        return await self._ask(url, NO_VALIDATORS, USUAL_BOUNDS, is_look=False, form=form)
+        return await self._ask(WebRequest(url, method="POST", form=form), is_look=False)
 
-    async def _ask(
-        self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool, form: Form = ()
-    ) -> Answer | None:
+    async def _ask(self, request: WebRequest, *, is_look: bool) -> Answer | None:
         if self.pacer.is_closed() or (await self._budget.take(1)).requests != 1:
             return None
-        return await self._send_in_turn(
-            url, validators, "POST" if form else "GET", bounds=bounds, is_look=is_look, form=form
-        )
+        return await self._send_in_turn(request, is_look=is_look)
 
-    async def _send_in_turn(
-        self,
-        url: Url,
-        validators: Validators,
-        method: Method = "GET",
-        *,
-        bounds: Bounds = USUAL_BOUNDS,
-        is_look: bool,
-        form: Form = (),
-    ) -> Answer | None:
+    async def _send_in_turn(self, request: WebRequest, *, is_look: bool) -> Answer | None:
         """One request that was taken; None, and given back, where the domain's hours close before its turn."""
         day = self._budget.day
         try:
@@ -275,13 +259,11 @@ class Requester:
         if self.pacer.is_closed():
             self._budget.give_back(1, day=day)
             return None
-        answer = await self._send(url, validators, method, bounds=bounds, is_look=is_look, form=form)
+        answer = await self._send(request, is_look=is_look)
         self._stats.requests += 1
         return answer
 
-    async def _send(
-        self, url: Url, validators: Validators, method: Method, *, bounds: Bounds, is_look: bool, form: Form = ()
-    ) -> Answer:
-        answer = await self._server.send(url, validators=validators, method=method, bounds=bounds, form=form)
+    async def _send(self, request: WebRequest, *, is_look: bool) -> Answer:
+        answer = await self._server.send(request)
         self._budget.count_received(answer.received_bytes, is_look=is_look)
         return answer

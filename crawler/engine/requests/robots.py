@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from crawler.clock import Clock
 from crawler.core.domain import Lease, RobotsCopy
 from crawler.core.http.backoff import retry_after
 from crawler.core.http.response import USUAL_BOUNDS, Answer, Bounds, Fetched, NotModified, Unreached
@@ -13,6 +12,7 @@ from crawler.core.http.robots import ALLOW_ALL, MAX_ROBOTS_BYTES, REFUSE_ALL, Ro
 from crawler.core.http.urls import Authority, Url, authority_of
 from crawler.core.page.fingerprint import digest
 from crawler.core.visit.visit import NETWORK_FAILURES, OVERLOADED, PERMANENT, TEMPORARY
+from crawler.engine.store_port import LeasedStore
 
 MOST_HOPS = 5  # RFC 9309, section 2.3.1.2
 GOOD_FOR = timedelta(days=1)  # section 2.4: not longer
@@ -36,7 +36,7 @@ class AskWithin(Protocol):
 class FoundRules:
     """Rules of a robots.txt, and how they are known.
 
-    copy: to be stored, or None if the stored one is good enough.  outage: why nothing may be asked for now, or None.
+    copy: that is stored, or None if the one before is good enough.  outage: why nothing may be asked for now, or None.
     asked: how long the server wants to be left alone.  is_spent: the day's budget ended before the rules were known.
     """
 
@@ -48,8 +48,9 @@ class FoundRules:
     is_spent: bool = False
 
 
-async def robots_of(lease: Lease, ask: AskWithin, *, clock: Clock) -> FoundRules:
+async def robots_of(store: LeasedStore, ask: AskWithin) -> FoundRules:
     """The rules of the leased domain: the stored ones, or those that its server gives now if these are due."""
+    lease, clock = store.lease, store.clock
     kept = lease.robots
     if kept is not None and kept.due_at > clock.now() and kept.body is not None:
         return FoundRules(rules=parse_robots(kept.body))
@@ -57,7 +58,10 @@ async def robots_of(lease: Lease, ask: AskWithin, *, clock: Clock) -> FoundRules
     answer, _ = await ask_for_robots(ask, lease.domain.root, own=own)
     if answer is None:
         return FoundRules(rules=REFUSE_ALL, is_spent=True)
-    return _judge(answer, lease, now=clock.now())
+    found = _judge(answer, lease, now=clock.now())
+    if found.copy is not None:
+        await store.save_robots(found.copy, changed=found.rules_changed)
+    return found
 
 
 async def ask_for_robots(ask: AskWithin, root: Url, *, own: Collection[Authority]) -> tuple[Answer | None, int]:
@@ -75,17 +79,11 @@ async def ask_for_robots(ask: AskWithin, root: Url, *, own: Collection[Authority
         if answer is None:
             return None, requests
         requests += 1
-        onward = _onward(answer, url)
-        if onward is None or requests > MOST_HOPS:
+        is_redirect = isinstance(answer, Fetched) and answer.status in PERMANENT | TEMPORARY
+        onward = answer.location if isinstance(answer, Fetched) and is_redirect else None
+        if onward in {None, url} or requests > MOST_HOPS:
             return answer, requests
         url = onward
-
-
-def _onward(answer: Answer, url: Url) -> Url | None:
-    """Where a redirect leads, None for any other answer."""
-    if isinstance(answer, Fetched) and answer.status in PERMANENT | TEMPORARY:
-        return answer.location if answer.location != url else None
-    return None
 
 
 def _judge(answer: Answer, lease: Lease, *, now: datetime) -> FoundRules:

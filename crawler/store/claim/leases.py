@@ -3,6 +3,7 @@
 Leases run in real time by the database's clock; waking, back-off and the budget day in knowledge time (`at`).
 """
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -119,7 +120,7 @@ async def claim(
     held: domains that the caller is crawling already; their leases may have run out while the store was away.
     A domain whose hours are closed is passed over. None if there is no such domain now.
     """
-    token = uuid4()
+    token, since = uuid4(), time.monotonic()
     values = {
         "at": at,
         "only": None if only is None else [domain.id for domain in only],
@@ -143,7 +144,8 @@ async def claim(
             in_force = timedelta(seconds=max(announced_s, usual_s if wished_s is None else wished_s))
             found = _Candidate(domain_id, slotted(addresses, exempt_addresses), free_at=free_at, delay=in_force)
             if await _slots_taken(connection, found, token, term=term):
-                return await _take(connection, found, token, holder=holder, term=term, at=at)
+                lease = await _take(connection, found, token, holder=holder, term=term, at=at)
+                return replace(lease, since=since)
             # All slots or none, and no lock on what is not taken.
             await connection.execute("ROLLBACK TO SAVEPOINT candidate")
             tried.append(found.domain_id)
