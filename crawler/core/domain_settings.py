@@ -341,7 +341,6 @@ TABLE = {
         words="count {} each",
         unset="do not count",
         of_importance=True,
-        of_crawl=False,
     ),
     "value": Setting(
         Kind.TEXT,
@@ -366,7 +365,6 @@ TABLE = {
         unset="0.5 of the value of a visit",
         reprices=True,
         of_importance=True,
-        of_crawl=False,
     ),
     "revisit": Setting(
         Kind.TEXT,
@@ -400,7 +398,6 @@ TABLE = {
         words="count {} each",
         unset="count 1 each",
         of_importance=True,
-        of_crawl=False,
     ),
     "reserve_share": Setting(
         Kind.NUMBER,
@@ -411,7 +408,6 @@ TABLE = {
         words="{} of each visit's cash",
         unset="0.15 of each visit's cash",
         of_importance=True,
-        of_crawl=False,
     ),
     "window_passes": Setting(
         Kind.FACTOR,
@@ -421,7 +417,6 @@ TABLE = {
         words="{} passes",
         unset="24 passes",
         of_importance=True,
-        of_crawl=False,
     ),
     "keep_versions": Setting(
         Kind.COUNT,
@@ -466,6 +461,7 @@ def _completed(name: str, setting: Setting) -> Setting:
     """Return a setting of the table with its name, its default, and its names elsewhere."""
     in_seconds = setting.kind in {Kind.DELAY, Kind.SPAN}
     is_of_ordering = name not in DEFAULTS  # whose defaults are its own
+    of_importance = setting.of_importance or is_of_ordering
     return replace(
         setting,
         name=name,
@@ -473,8 +469,8 @@ def _completed(name: str, setting: Setting) -> Setting:
         column=setting.column or name + ("_s" if in_seconds else ""),
         key=setting.key or name + ("_seconds" if in_seconds else ""),
         is_of_ordering=is_of_ordering,
-        of_importance=setting.of_importance or is_of_ordering,
-        of_crawl=setting.of_crawl and not is_of_ordering,
+        of_importance=of_importance,
+        of_crawl=setting.of_crawl and not of_importance,
     )
 
 

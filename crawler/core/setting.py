@@ -36,7 +36,8 @@ class Setting:
     instead_of: another setting, which this one takes the place of.
     rereads: where it becomes another, every page is read again in full.
     reprices: where it becomes another, all pages are weighed again.
-    of_importance: it says what is important in the domain.  of_crawl: `recrawl crawl` offers it, for new domains.
+    of_importance: it says what is important in the domain.  of_crawl: `recrawl crawl` offers it, for new domains; none
+    that is of importance.
     name, default, is_of_ordering: of the field, and whether of DomainSettings.ordering; filled in by the table.
     """
 

@@ -216,12 +216,12 @@ class LeaseCrawler:
                         await self._news.wait()
 
     async def _record(self, visitor: Visitor, recorder: Recorder) -> None:
-        recorded = await recorder.record(visitor, handed_out=self._targets.handed_out)
-        self._deadline.renewed(since=recorded.since)
-        self._targets.recorded(recorded.visits)
-        for visit in recorded.visits:
+        visits, new, since = await recorder.record(visitor, handed_out=self._targets.handed_out)
+        self._deadline.renewed(since=since)
+        self._targets.recorded(visits)
+        for visit in visits:
             self.stats.add(visit)
-        self.stats.new += recorded.new
+        self.stats.new += new
         self._progress(self.stats)
 
     async def _look_on(self, visitor: Visitor, recorder: Recorder) -> None:

@@ -1,8 +1,8 @@
 """Visits that are decided and not stored yet, and how they are stored: many in one transaction."""
 
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import replace
 
 from crawler.core.http.urls import PageKey
 from crawler.core.visit.decide import reconsider
@@ -15,15 +15,6 @@ from crawler.plugins import load
 from crawler.store.record import Batch
 
 BATCH_BYTES = 8 << 20  # of bodies and texts, from which on a batch is recorded however few visits it has
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What one record did. new: pages that it made known.  since: monotonic seconds, when it renewed the lease."""
-
-    visits: Sequence[Visit]
-    new: int
-    since: float
 
 
 class Recorder:
@@ -63,8 +54,11 @@ class Recorder:
         self._done += visits
         self._bytes += sum(len(each.snapshot.body) + len(each.snapshot.text) for each in visits if each.snapshot)
 
-    async def record(self, visitor: Visitor, *, handed_out: Collection[PageKey]) -> Recorded:
-        """Store what is finished, with what it taught the visitor of the domain. handed_out: as in Batch."""
+    async def record(self, visitor: Visitor, *, handed_out: Collection[PageKey]) -> tuple[list[Visit], int, float]:
+        """Store what is finished, with what it taught the visitor of the domain. handed_out: as in Batch.
+
+        Return the visits, how many pages they made known, and when the lease was renewed by it (monotonic seconds).
+        """
         done, self._done, self._bytes = self._done, [], 0
         visits = await self._store.judge_moves(done)
         # No wait from here to the record: what the visitor knows may grow meanwhile.
@@ -88,7 +82,7 @@ class Recorder:
         )
         new = await self._store.record(batch)
         self._kept = known
-        return Recorded(visits, new, since)
+        return visits, new, since
 
     async def request_renders(self, visitor: Visitor) -> bool:
         """Have pages rendered that waited until the domain has no other page to fetch; whether there are any."""

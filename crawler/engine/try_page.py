@@ -181,7 +181,7 @@ class _Trial:
         # As a page that was never read: all of it is wanted, even where nothing differs.
         unread = replace(target, version=target.version and replace(target.version, body_digest=b""))
         read = await self._reader.read(unread, answer, known)
-        seen = replace(seen, read=read, no_browser=self.renderer.missing)
+        seen = replace(seen, read=read, no_browser=self.renderer.source.missing)
         if read.failure is not None:
             return replace(seen, refusal=f"it was had, and no browser shows it now ({read.failure.value})")
         answer, parsed = read.judged.answer, read.judged.parsed

@@ -67,8 +67,9 @@ def _solved(works: Sequence[Work], terms: Sequence[DomainLimits], overall: Budge
     constraints = [
         constraints_of(*each, shares, everything=everything, overall=overall) for each in zip(works, terms, strict=True)
     ]
-    prices = _within_requests(constraints, overall, shares)
-    prices = _within_bytes(constraints, prices, overall, shares)
+    together = joined([each.work for each in constraints], [each.importance for each in constraints])
+    prices = _within_requests(constraints, together, overall, shares)
+    prices = _within_bytes(constraints, together, prices, overall, shares)
     return _with_first_looks_cut(
         [_plan(domain, price, shares) for domain, price in zip(constraints, prices, strict=True)], overall
     )
@@ -98,15 +99,19 @@ def _with_shares_of_overall(
     ]
 
 
-def _within_requests(constraints: Sequence[Constraints], overall: Budget, shares: Shares) -> list[Price]:
-    """The price of a request in each domain, with each domain's own budget of bytes held as well."""
+def _within_requests(
+    constraints: Sequence[Constraints], together: Work, overall: Budget, shares: Shares
+) -> list[Price]:
+    """The price of a request in each domain, with each domain's own budget of bytes held as well.
+
+    together: the work of all domains.
+    """
     own = [_own_price(domain, shares) for domain in constraints]
     limits = np.array([domain.looks for domain in constraints])
     for n, (domain, price) in enumerate(zip(constraints, own, strict=True)):
         if price.per_byte > 0:  # requests that its bytes forbid must not be kept free for it in the overall budget
             limits[n] = min(limits[n], requests_at(domain.work, price, limit=domain.looks, shares=shares))
-    work = joined([domain.work for domain in constraints], [domain.importance for domain in constraints])
-    solved = shadow_prices(work, limits, looks_within(overall.requests), shares=shares)
+    solved = shadow_prices(together, limits, looks_within(overall.requests), shares=shares)
     return [
         _dearer(domain, price, Price(_at_least_usual(domain, float(mu) / domain.importance, overall)))
         for domain, price, mu in zip(constraints, own, solved, strict=True)
@@ -127,14 +132,13 @@ def _at_least_usual(domain: Constraints, price: float, overall: Budget) -> float
 
 
 def _within_bytes(
-    constraints: Sequence[Constraints], prices: Sequence[Price], overall: Budget, shares: Shares
+    constraints: Sequence[Constraints], together: Work, prices: Sequence[Price], overall: Budget, shares: Shares
 ) -> list[Price]:
     """The prices as they are, or prices of a byte where all domains together would receive too many bytes."""
-    work = joined([domain.work for domain in constraints], [domain.importance for domain in constraints])
-    weighed = replace(work, known=_costing_bytes(work.known), new=_costing_bytes(work.new))
     received = np.array([_bytes_at(c, price, shares) for c, price in zip(constraints, prices, strict=True)])
     if float(received.sum()) <= overall.received_bytes:
         return list(prices)
+    weighed = replace(together, known=_costing_bytes(together.known), new=_costing_bytes(together.new))
     solved: Floats = shadow_prices(weighed, received, overall.received_bytes, shares=shares)
     return [
         _dearer(domain, price, Price(LEAST_PRICE, float(mu) / domain.importance))

@@ -57,29 +57,19 @@ class BrowserSource:
 
 
 class PageRenderer:
-    """Renders the pages of one lease, each in a tab of its own. ask: sends what they ask for."""
+    """Renders the pages of one lease, each in a tab of its own. source: of its browser.  ask: sends what they ask."""
 
     def __init__(self, source: BrowserSource, ask: "AskForPage", domain: Domain) -> None:
-        self._source, self._ask, self._domain = source, ask, domain
+        self.source, self._ask, self._domain = source, ask, domain
         self._stack = AsyncExitStack()
         self._idle: list[tuple[Tab, PageRequests]] = []
         self._memo: ScriptMemo | None = None
 
-    @property
-    def is_possible(self) -> bool:
-        """Whether there is a browser, as far as is known."""
-        return self._source.browser() is not None
-
-    @property
-    def missing(self) -> str:
-        """Why there is none; empty while there is."""
-        return self._source.missing
-
     async def render(self, url: Url, document: Fetched, known: Known, *, screenshot: bool = False) -> RenderOutcome:
         """The page as its scripts leave it, from the document that was just fetched."""
-        browser = self._source.browser()
+        browser = self.source.browser()
         if browser is None:
-            return NotRendered(RenderFailure.NO_BROWSER, detail=self._source.missing)
+            return NotRendered(RenderFailure.NO_BROWSER, detail=self.source.missing)
         tab, requests = self._idle.pop() if self._idle else await self._opened(browser, known.agent)
         requests.begin(url, document, known.rules)
         try:
@@ -87,7 +77,7 @@ class PageRenderer:
         finally:
             self._idle.append((tab, requests))
         if isinstance(outcome, NotRendered) and outcome.reason is RenderFailure.NO_BROWSER:
-            self._source.lose(outcome.detail)
+            self.source.lose(outcome.detail)
         if isinstance(outcome, Rendered) and requests.refused["budget"]:
             outcome = NotRendered(RenderFailure.ENDING, outcome.elapsed, "not all that it asked for could be had")
         elif isinstance(outcome, Rendered) and requests.missing:

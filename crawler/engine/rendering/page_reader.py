@@ -175,11 +175,11 @@ class PageReader:
         is_shell = plain is not None and evidence_of(plain) is RenderEvidence.SHELL
         # To look for the browser takes half a second: not before a page is rendered, or is sure to be.
         is_wanted = choice.is_yes or (choice is RenderChoice.AWAITED and is_shell)
-        return RenderChoice.NO_BROWSER if is_wanted and not self._renderer.is_possible else choice
+        return RenderChoice.NO_BROWSER if is_wanted and self._renderer.source.browser() is None else choice
 
     def pages_to_render(self, memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
         """Return the stored pages that a browser should read now, with the memory; none without a browser."""
-        return ((), memory) if self._renderer.missing else pages_to_render(memory, is_dry=is_dry)
+        return ((), memory) if self._renderer.source.missing else pages_to_render(memory, is_dry=is_dry)
 
     async def _read_rendered(
         self, target: Target, answer: Fetched, plain: Parsed, known: Known, choice: RenderChoice

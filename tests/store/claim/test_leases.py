@@ -1,4 +1,7 @@
 import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 import pytest
@@ -11,7 +14,7 @@ from crawler.core.http.urls import Authority, PageKey
 from crawler.core.visit.visit import State
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, hand_out, record, report
-from crawler.store.database import Database
+from crawler.store.database import Connection, Database
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, crawl, take, targets, url
 from tests.store.populated import Bulk, add
@@ -29,6 +32,23 @@ async def test_of_two_claims_at_once_one_gets_the_domain(db: Database, domain: D
     found = await asyncio.gather(claimed(db), claimed(db))
 
     assert sum(lease is not None for lease in found) == 1
+
+
+async def test_a_lease_lasts_from_before_its_claim_was_sent(db: Database, domain: Domain) -> None:
+    asked: list[float] = []
+
+    class Noting(Database):
+        @asynccontextmanager
+        async def transaction(self) -> AsyncIterator[Connection]:
+            asked.append(time.monotonic())
+            async with db.transaction() as connection:
+                yield connection
+
+    before = time.monotonic()
+    lease = await claimed(Noting(db.pool))
+
+    assert lease is not None
+    assert before <= lease.since <= asked[0]
 
 
 async def test_an_expired_lease_counts_as_free_and_its_late_holder_writes_nothing(db: Database, domain: Domain) -> None:
