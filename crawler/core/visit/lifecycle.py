@@ -90,7 +90,7 @@ def passed_on_visit(target: Target, answer: Fetched, content: PageContent, *, no
 
 def redirected_visit(target: Target, answer: Fetched, *, now: datetime, known: Known) -> Visit:
     assert answer.location is not None
-    link = link_of(answer.location, target=target, known=known)
+    link = link_of(answer.location, depth=target.depth + 1, known=known)
     if link is not None and link.key == target.key:
         return failed_visit(target, answer, now=now, reason="redirects_to_itself")
     if answer.status in TEMPORARY:

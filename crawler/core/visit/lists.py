@@ -12,12 +12,13 @@ from datetime import datetime, timedelta
 from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.freshness.signals import ChangeSignal, SignalSource
 from crawler.core.http.response import Fetched
-from crawler.core.http.urls import Refusal, Url, key_of
+from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import digest
 from crawler.core.page.lists.dates import ListDate
 from crawler.core.page.lists.url_list import ListEntry, ListKind, UrlList
 from crawler.core.page.snapshot import Snapshot, parse
 from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE, failed_visit
+from crawler.core.visit.links import link_of
 from crawler.core.visit.update import learnt_visit
 from crawler.core.visit.visit import (
     AWAY,
@@ -28,7 +29,6 @@ from crawler.core.visit.visit import (
     State,
     Target,
     Visit,
-    refusal_of,
     unchanged_visit,
 )
 
@@ -56,13 +56,8 @@ def listed_links(entries: Iterable[ListEntry], *, depth: int, known: Known) -> I
     Source: sitemaps.org/protocol.html, "Sitemap file location".
     """
     for entry in entries:
-        url = known.scope.home(entry.url)
-        refusal = refusal_of(url, depth=depth, known=known, is_list=entry.is_list)
-        if refusal == Refusal.OTHER_DOMAIN.value:
-            yield None
-        else:
-            link = Link(key=key_of(url), url=url, refusal=refusal)
-            yield ListedLink(link=link, date=entry.date, gap=entry.gap, is_list=entry.is_list)
+        link = link_of(entry.url, depth=depth, known=known, is_list=entry.is_list)
+        yield None if link is None else ListedLink(link, entry.date, entry.gap, entry.is_list)
 
 
 def source_of(kind: ListKind) -> SignalSource:
