@@ -4,10 +4,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import CheckConstraint, Column, Interval
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
-from models.columns import big, domain_reference, instant, octets, real, small, text
+from models.columns import DomainTable, big, document, instant, octets, real, small, text
 
 
 def span() -> Any:
@@ -15,11 +14,9 @@ def span() -> Any:
     return Column(Interval, nullable=True)
 
 
-class DomainFigures(SQLModel, table=True):
+class DomainFigures(DomainTable, table=True):
     """Counts and freshness of all pages of a domain. alike: groups of near-duplicates; null where not looked for."""
 
-    __tablename__ = "domain_figures"
-    domain_id: int = Field(sa_column=domain_reference())
     counted_at: datetime = Field(sa_column=instant())
     new: int = Field(sa_column=big(default="0"))
     held_back: int = Field(sa_column=big(default="0"))
@@ -32,22 +29,20 @@ class DomainFigures(SQLModel, table=True):
     freshness: float | None = Field(sa_column=real(nullable=True))
     freshness_plain: float | None = Field(sa_column=real(nullable=True))
     oldest_look_at: datetime | None = Field(sa_column=instant(nullable=True))
-    alike: list[Any] | None = Field(sa_column=Column(JSONB, nullable=True))
+    alike: list[Any] | None = Field(sa_column=document(nullable=True))
 
 
-class FreshnessFigures(SQLModel, table=True):
+class FreshnessFigures(DomainTable, table=True):
     """Freshness, ages and intervals of a part of a domain's pages: all, those of a template or of a decile.
 
     template: empty but for a template's row.  decile: of importance, 1 to 10; 0 but for a decile's row.
     """
 
-    __tablename__ = "freshness_figures"
     __table_args__ = (
         CheckConstraint("grouped_by IN ('domain', 'template', 'decile')", name="freshness_figures_group"),
     )
-    domain_id: int = Field(sa_column=domain_reference())
-    grouped_by: str = Field(primary_key=True, sa_type=text().type)
-    template: str = Field(primary_key=True, sa_type=text().type)
+    grouped_by: str = Field(sa_column=text(key=True))
+    template: str = Field(sa_column=text(key=True))
     decile: int = Field(sa_column=small(key=True))
     pages: int = Field(sa_column=big())
     freshness: float | None = Field(sa_column=real(nullable=True))
@@ -59,11 +54,9 @@ class FreshnessFigures(SQLModel, table=True):
     longest_interval: timedelta | None = Field(sa_column=span())
 
 
-class TopPage(SQLModel, table=True):
+class TopPage(DomainTable, table=True):
     """The most important pages of a domain, by what they are asked for. ranking: a state, or all, failing, rendered."""
 
-    __tablename__ = "top_page"
-    domain_id: int = Field(sa_column=domain_reference())
-    ranking: str = Field(primary_key=True, sa_type=text().type)
+    ranking: str = Field(sa_column=text(key=True))
     place: int = Field(sa_column=small(key=True))
     key: bytes = Field(sa_column=octets())

@@ -2,14 +2,14 @@
 
 from datetime import datetime
 
-from sqlalchemy import Boolean, CheckConstraint, Column
-from sqlmodel import Field, SQLModel
+from sqlalchemy import CheckConstraint
+from sqlmodel import Field
 
-from models.columns import big, count, domain_key, domain_reference, instant, octets, real, text
+from models.columns import DomainTable, PageTable, big, count, flag, instant, octets, real, text
 from models.page import HASHED
 
 
-class UrlListRow(SQLModel, table=True):
+class UrlList(DomainTable, table=True):
     """A page that is a URL list: a sitemap, an index, a feed or a text file (crawler/core/visit/lists.py).
 
     kind: "" for one that was never read.  found_by: how it became known.  worth: of a look that tells anything, in
@@ -18,13 +18,11 @@ class UrlListRow(SQLModel, table=True):
     hints_expected: changes that were to be expected at these looks without them.
     """
 
-    __tablename__ = "url_list"
     __table_args__ = (
         CheckConstraint("kind IN ('', 'sitemap', 'index', 'feed', 'text')", name="url_list_kind"),
         CheckConstraint("found_by IN ('robots', 'usual', 'page', 'list', 'body')", name="url_list_found_by"),
         CheckConstraint("worth >= 0 AND hints_true <= hints_checked", name="url_list_worth"),
     )
-    domain_id: int = Field(sa_column=domain_reference())
     key: bytes = Field(sa_column=octets(key=True))
     kind: str = Field(sa_column=text(default=""))
     found_by: str = Field(sa_column=text())
@@ -44,20 +42,17 @@ class UrlListRow(SQLModel, table=True):
     hints_expected: float = Field(sa_column=real(default="0"))
 
 
-class Announced(SQLModel, table=True):
+class Announced(PageTable, table=True):
     """The last date that the lists of one source gave a page.
 
     list_key: of the list that gave it.  is_open: it tells of a change that no look has tested yet.
     """
 
-    __tablename__ = "announced"
     __table_args__ = (
         CheckConstraint("source IN ('sitemap', 'feed')", name="announced_source"),
         {"postgresql_partition_by": HASHED},
     )
-    domain_id: int = Field(sa_column=domain_key())
-    key: bytes = Field(sa_column=octets(key=True))
-    source: str = Field(sa_column=Column(text().type, primary_key=True))
+    source: str = Field(sa_column=text(key=True))
     at: datetime = Field(sa_column=instant())
     list_key: bytes = Field(sa_column=octets())
-    is_open: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    is_open: bool = Field(sa_column=flag())

@@ -27,7 +27,7 @@ from crawler.core.novelty import (
 from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import unnest
 from crawler.store.database import Connection
-from crawler.store.learned.memories import novelty_memory_of, put_novelty_memory
+from crawler.store.learned.memories import novelty_memory_of, put_memory
 from crawler.store.record.opic import OpicBatch
 from crawler.store.rows import fetch_value
 
@@ -227,7 +227,7 @@ async def write(
         "is_moving": [known.is_moving for known in stored],
     }
     await connection.execute(PUT_TEMPLATES, values)
-    await put_novelty_memory(connection, domain_id, batch.memory)
+    await put_memory(connection, domain_id, batch.memory)
 
 
 async def _move(

@@ -26,7 +26,7 @@ from crawler.store.claim.held import fence, keep_slots, write_hold
 from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domain_inbox import post_reprice, post_signals
-from crawler.store.learned.memories import put_mask, put_renders, put_soft_errors
+from crawler.store.learned.memories import put_memory
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
@@ -138,7 +138,7 @@ async def request_renders(
     async with db.transaction() as connection:
         await fence(connection, lease)
         await pages.call_for_renders(connection, lease.domain.id, to_render, at=at)
-        await put_renders(connection, lease.domain.id, renders)
+        await put_memory(connection, lease.domain.id, renders)
 
 
 async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any]:
@@ -155,12 +155,9 @@ async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) ->
     if await learned.learn_of_sources(connection, domain_id, batch.visits):
         await post_reprice(connection, domain_id, at=batch.at)
     await post_signals(connection, domain_id, batch.signals, at=batch.at)
-    if batch.mask is not None:
-        await put_mask(connection, domain_id, batch.mask)
-    if batch.soft_errors is not None:
-        await put_soft_errors(connection, domain_id, batch.soft_errors)
-    if batch.renders is not None:
-        await put_renders(connection, domain_id, batch.renders)
+    for memory in (batch.mask, batch.soft_errors, batch.renders):
+        if memory is not None:
+            await put_memory(connection, domain_id, memory)
 
 
 async def _advance(
