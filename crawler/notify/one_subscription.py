@@ -198,7 +198,7 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
     except TargetLacking as error:
         return str(error)
     if not why_not and subscription.failures:
-        await subscriptions.mended(context.db, subscription.id, at=context.now())
+        await subscriptions.mended(context.db, [subscription.id], at=context.now())
     return why_not
 
 

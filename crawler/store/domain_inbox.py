@@ -8,6 +8,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.freshness.signals import ChangeSignal
 from crawler.store.database import Connection
+from crawler.store.rows import Place, execute
 
 POST = "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, %s, %s, %s)"
 # A row that no pass has begun serves for this, too; behind one that is under way another full pass is needed.
@@ -22,9 +23,9 @@ GO_ON_AFTER = "UPDATE inbox SET payload = payload || jsonb_build_object('after',
 SIGNALS_CHUNK = 1000  # of one inbox row
 
 
-async def post(connection: Connection, domain_id: int, kind: str, payload: dict[str, Any], *, at: datetime) -> None:
+async def post(place: Place, domain_id: int, kind: str, payload: dict[str, Any], *, at: datetime) -> None:
     """Leave something of a kind in the inbox."""
-    await connection.execute(POST, (domain_id, kind, Jsonb(payload), at))
+    await execute(place, POST, (domain_id, kind, Jsonb(payload), at))
 
 
 async def post_reprice(connection: Connection, domain_id: int, *, at: datetime) -> None:

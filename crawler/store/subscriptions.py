@@ -11,16 +11,15 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import class_row
 
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet
 from crawler.core.http.urls import Authority
 from crawler.errors import StoreUnavailable
-from crawler.store.columns import clean
 from crawler.store.database import Connection, Database, one_line
 from crawler.store.report import EventKind
-from crawler.store.rows import fetch_all, fetch_value
+from crawler.store.rows import Place, clean, execute, fetch_all, fetch_dicts, fetch_row, fetch_value
 
 MOST_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
 
@@ -69,11 +68,11 @@ AS_NEW = """
      WHERE subscription_id = %(id)s AND state = 'waiting'
 """
 
-MENDED = f"UPDATE subscription SET {IS_WELL} WHERE id = ANY(%(ids)s)"  # noqa: S608  our own columns
-TRY_NOW = """
+MENDED = f"""
+    WITH well AS (UPDATE subscription SET {IS_WELL} WHERE id = ANY(%(ids)s))
     UPDATE message SET next_try_at = %(at)s
      WHERE subscription_id = ANY(%(ids)s) AND state = 'waiting' AND next_try_at > %(at)s
-"""
+"""  # noqa: S608  our own columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,21 +166,18 @@ async def add(db: Database, wish: SubscriptionWish, *, at: datetime) -> Subscrip
 
 async def every(db: Database) -> list[Subscription]:
     """All subscriptions, in the order in which they were made."""
-    async with db.transaction() as connection:
-        return await _found(connection, f"{SELECT} ORDER BY s.id", {})
+    return await _found(db, f"{SELECT} ORDER BY s.id", {})
 
 
 async def numbered(db: Database, number: int) -> Subscription | None:
     """The subscription of that number; None where there is none."""
-    async with db.transaction() as connection:
-        found = await _found(connection, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
+    found = await _found(db, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
     return found[0] if found else None
 
 
 async def pause(db: Database, number: int, *, at: datetime) -> bool:
     """Send a subscription nothing from now on; gives whether it was not paused before. Messages wait where they are."""
-    async with db.transaction() as connection:
-        return bool((await connection.execute(PAUSE, {"id": number, "at": at})).rowcount)
+    return bool(await execute(db, PAUSE, {"id": number, "at": at}))
 
 
 async def resume(db: Database, number: int, *, missed: bool, at: datetime) -> bool:
@@ -191,34 +187,24 @@ async def resume(db: Database, number: int, *, missed: bool, at: datetime) -> bo
     """
     values = {"id": number, "missed": missed, "at": at}
     async with db.transaction() as connection:
-        if not (await connection.execute(RESUME, values)).rowcount:
+        if not await execute(connection, RESUME, values):
             return False
         await connection.execute(AS_NEW, values)
     return True
 
 
-async def mended(db: Database, number: int, *, at: datetime) -> None:
-    """A subscription's receiver is said to be well: its failures are forgotten, and what waits is tried at once."""
-    async with db.transaction() as connection:
-        await be_mended(connection, [number], at=at)
-
-
-async def be_mended(connection: Connection, numbers: Collection[int], *, at: datetime) -> None:
-    """Do that for several, within a transaction."""
-    values = {"ids": list(numbers), "at": at}
-    await connection.execute(MENDED, values)
-    await connection.execute(TRY_NOW, values)
+async def mended(place: Place, numbers: Collection[int], *, at: datetime) -> None:
+    """Take the receivers of subscriptions for well: forget their failures, and try what waits at once."""
+    await execute(place, MENDED, {"ids": list(numbers), "at": at})
 
 
 async def remove(db: Database, number: int) -> bool:
     """Forget a subscription with all that waits for it; gives whether there was one."""
-    async with db.transaction() as connection:
-        cursor = await connection.execute("DELETE FROM subscription WHERE id = %s", (number,))
-        return bool(cursor.rowcount)
+    return bool(await execute(db, "DELETE FROM subscription WHERE id = %s", (number,)))
 
 
-async def _found(connection: Connection, statement: str, values: dict[str, Any]) -> list[Subscription]:
-    return [_subscription(row) for row in await fetch_all(connection, dict_row, statement, values)]
+async def _found(place: Place, statement: str, values: dict[str, Any]) -> list[Subscription]:
+    return [_subscription(row) for row in await fetch_dicts(place, statement, values)]
 
 
 def _subscription(row: dict[str, Any]) -> Subscription:
@@ -275,8 +261,7 @@ class SubscriptionState:
 
 async def states(db: Database, number: int | None = None) -> list[SubscriptionState]:
     """How all subscriptions are doing, or the one of that number, in the order in which they were made."""
-    async with db.transaction() as connection:
-        return await fetch_all(connection, class_row(SubscriptionState), STATES, {"id": number})
+    return await fetch_all(db, class_row(SubscriptionState), STATES, {"id": number})
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,8 +274,7 @@ class Standing:
 
 async def standing_before(db: Database, position: int) -> Standing:
     """What the page was of which a change stands at that position of the feed."""
-    async with db.transaction() as connection:
-        row = await (await connection.execute(BEFORE, {"position": position})).fetchone()
+    row = await fetch_row(db, BEFORE, {"position": position})
     assert row is not None, f"no change stands at {position}"
     domain_id, change, version = row
     is_there = change is not None and EventKind(change) not in AWAY

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 from uuid import UUID, uuid4
 
-from psycopg.rows import TupleRow, class_row, dict_row
+from psycopg.rows import TupleRow, class_row
 
 from crawler.core.budget.hours import opening
 from crawler.core.domain import Domain, Lease, RobotsCopy, hours_in, is_own_server
@@ -17,7 +17,7 @@ from crawler.core.visit.visit import NEVER
 from crawler.store.claim.held import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import COLUMNS, ROBOTS_COLUMNS, domain_from
-from crawler.store.rows import fetch_one, fetch_value
+from crawler.store.rows import fetch_dict, fetch_one, fetch_row, fetch_rows, fetch_value
 
 # A domain that is due, or has something in its inbox. Either is found by an index, however many sleep.
 DUE = "s.wake_at <= %(at)s"
@@ -151,7 +151,7 @@ async def claim(
 
 async def _candidate(connection: Connection, values: Mapping[str, object]) -> TupleRow | None:
     for statement in CANDIDATES:
-        row = await (await connection.execute(statement, values)).fetchone()
+        row = await fetch_row(connection, statement, values)
         if row is not None:
             return row
     return None
@@ -183,7 +183,7 @@ async def move(db: Database, lease: Lease, addresses: Collection[str], *, exempt
     async with db.transaction() as connection:
         await fence(connection, lease)
         values = {"id": lease.domain.id, "addresses": sorted(addresses)}
-        row = await (await connection.execute(NOTE_ADDRESSES, values)).fetchone()
+        row = await fetch_row(connection, NOTE_ADDRESSES, values)
         assert row is not None
         await connection.execute("SAVEPOINT slots")
         found = _Candidate(lease.domain.id, slots, free_at=row[0], delay=row[1])
@@ -203,7 +203,7 @@ async def _slots_taken(connection: Connection, found: _Candidate, token: UUID, *
         return True
     values = {"domain_id": found.domain_id, "addresses": found.slots, "delay": found.delay}
     values |= {"token": token, "term": term}
-    taken = await (await connection.execute(TAKE_SLOTS, values)).fetchall()
+    taken = await fetch_rows(connection, TAKE_SLOTS, values)
     return len(taken) == len(found.slots)
 
 
@@ -212,7 +212,7 @@ async def _take(
 ) -> Lease:
     values = {"domain_id": found.domain_id, "token": token, "holder": holder, "term": term}
     values |= {"free_at": found.free_at, "delay": found.delay, "at": at}
-    row = await fetch_one(connection, dict_row, TAKE, values)
+    row = await fetch_dict(connection, TAKE, values)
     assert row is not None
     robots = await fetch_one(connection, class_row(RobotsCopy), ROBOTS, (found.domain_id,))
     return Lease(

@@ -10,8 +10,6 @@ from datetime import UTC, datetime, timedelta
 from math import isinf
 from typing import Any
 
-from psycopg.rows import dict_row
-
 from crawler.core.budget.shadow_price import MOST_CORRECTION, falling_price
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import weighs_alike
@@ -40,7 +38,7 @@ from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import is_revisit, targets_of
 from crawler.store.learned.memories import novelty_memory_of
 from crawler.store.partitions import count_if_outgrown
-from crawler.store.rows import fetch_one
+from crawler.store.rows import fetch_dict
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,
@@ -245,7 +243,7 @@ async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Default
     """
     async with db.transaction() as connection:
         await fence(connection, lease)
-        row = await fetch_one(connection, dict_row, REPRICE_WISH, (lease.domain.id,))
+        row = await fetch_dict(connection, REPRICE_WISH, (lease.domain.id,))
         if row is None:
             return False
         after = bytes.fromhex(row["payload"].get("after", ""))

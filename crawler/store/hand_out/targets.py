@@ -21,10 +21,10 @@ from crawler.core.validators import (
     validators_to_send,
 )
 from crawler.core.visit.visit import KnownList, State, Target
-from crawler.store.columns import from_signed
 from crawler.store.database import Connection
 from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, held_of
 from crawler.store.hand_out.scoring import ScoringContext
+from crawler.store.rows import from_signed
 
 STATES = {state.value: state for state in State}  # which are looked up for every page
 WANTED = {wanted.value: wanted for wanted in Wanted}

@@ -57,8 +57,8 @@ async def mask_of(db: Database, domain_id: int) -> NoiseMask:
 
 async def novelty_memory_of(connection: Connection, domain_id: int) -> NoveltyMemory:
     """Return what the domain's new pages have said."""
-    row = await (await connection.execute(GET, (domain_id, ["novelty"]), binary=True)).fetchone()
-    return NoveltyMemory() if row is None else unpack_novelty(row[1])
+    stored: dict[str, bytes] = dict(await fetch_rows(connection, GET, (domain_id, ["novelty"]), binary=True))
+    return unpack_novelty(stored["novelty"]) if stored else NoveltyMemory()
 
 
 async def put_memory(

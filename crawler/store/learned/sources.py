@@ -15,6 +15,7 @@ from crawler.core.freshness.terms import Wanted
 from crawler.core.visit.update import TEACHES
 from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection
+from crawler.store.rows import fetch_rows
 
 MOST_SOURCES = 16  # of one domain; signals of further ones are not counted
 
@@ -58,7 +59,7 @@ class KnownSource:
 
 async def sources_of(connection: Connection, domain_id: int) -> list[KnownSource]:
     """The domain's sources, by their numbers, which begin at 0."""
-    rows = await (await connection.execute(GET, (domain_id,))).fetchall()
+    rows = await fetch_rows(connection, GET, (domain_id,))
     return [
         KnownSource(
             no=no,

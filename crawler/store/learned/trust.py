@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
@@ -18,9 +17,8 @@ from crawler.core.validators import (
     trust_after,
 )
 from crawler.core.visit.visit import Visit
-from crawler.store.columns import excluded, unnest
 from crawler.store.database import Connection, Database
-from crawler.store.rows import fetch_all
+from crawler.store.rows import excluded, fetch_dicts, fetch_rows, to_columns, unnest
 
 GET = "SELECT prior_no, revisits, challenges, stats FROM domain_trust WHERE domain_id = %s"
 COUNT = f"""
@@ -28,9 +26,10 @@ COUNT = f"""
     SELECT %(domain_id)s, * FROM {unnest("prior_no smallint, revisits int")}
     ON CONFLICT (domain_id, prior_no) DO UPDATE SET revisits = domain_trust.revisits + excluded.revisits
 """  # noqa: S608  only our own columns are put in
+TRUST_COLUMNS = "prior_no smallint, revisits int, challenges int, stats jsonb"
 PUT = f"""
     INSERT INTO domain_trust (domain_id, prior_no, revisits, challenges, stats)
-    SELECT %(domain_id)s, * FROM {unnest("prior_no smallint, revisits int, challenges int, stats jsonb")}
+    SELECT %(domain_id)s, * FROM {unnest(TRUST_COLUMNS)}
     ON CONFLICT (domain_id, prior_no) DO UPDATE SET {excluded(("revisits", "challenges", "stats"))}
 """  # noqa: S608  likewise
 RATINGS = """
@@ -57,7 +56,7 @@ class TrustRow:
 
 async def trusts_of(connection: Connection, domain_id: int) -> Trusts:
     """The trust of each group in which something was learnt, by the group's number."""
-    found = await (await connection.execute(GET, (domain_id,))).fetchall()
+    found = await fetch_rows(connection, GET, (domain_id,))
     return {
         no: Trust(revisits, challenges, {Validator(kind): ValidatorStats(**each) for kind, each in stats.items()})
         for no, revisits, challenges, stats in found
@@ -84,18 +83,14 @@ async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visi
     news = {no: trust for no, trust in after.items() if trust != before.get(no, NO_TRUST)}
     if news:
         stats = ({kind.value: asdict(each) for kind, each in trust.stats.items()} for trust in news.values())
-        values = {
-            "domain_id": domain_id,
-            "prior_no": list(news),
-            "revisits": [trust.revisits for trust in news.values()],
-            "challenges": [trust.challenges for trust in news.values()],
-            "stats": list(map(Jsonb, stats)),
-        }
-        await connection.execute(PUT, values)
+        rows = [
+            (no, trust.revisits, trust.challenges, Jsonb(each))
+            for (no, trust), each in zip(news.items(), stats, strict=True)
+        ]
+        await connection.execute(PUT, to_columns(TRUST_COLUMNS, rows) | {"domain_id": domain_id})
 
 
 async def trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
     """The rating of each group's validators, for a report."""
-    async with db.transaction() as connection:
-        rows = await fetch_all(connection, dict_row, RATINGS, (domain.id,))
+    rows = await fetch_dicts(db, RATINGS, (domain.id,))
     return [TrustRow(**row | {"validator": Validator(row["validator"])}) for row in rows]

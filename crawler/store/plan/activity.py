@@ -8,6 +8,7 @@ from crawler.core.freshness.site_activity import REMEMBERED, SiteActivity, site_
 from crawler.store.database import BY_KEY, Database
 from crawler.store.domain_inbox import post_reprice
 from crawler.store.plan.samples import slice_of
+from crawler.store.rows import fetch_row, fetch_rows
 
 LEARNED_EVERY = timedelta(hours=5)  # at least, so that an hourly plan reads the visits of months four times a day
 MAX_PAGES = 2000  # whose visits are read
@@ -57,14 +58,13 @@ async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
     values = {"domain_id": domain.id, "at": at, "late": at - LEARNED_EVERY}
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
-        row = await (await connection.execute(DUE, values)).fetchone()
+        row = await fetch_row(connection, DUE, values)
         if row is None:
             return
         tracked, limits, ahead, untold = row
         slices = max(ceil(tracked / MAX_PAGES), 1)
         window = {"since": at - 2 * REMEMBERED, "remembered": at - REMEMBERED}
-        cursor = await connection.execute(FINDINGS, values | window | slice_of(0, slices), binary=True)
-        rows = await cursor.fetchall()
+        rows = await fetch_rows(connection, FINDINGS, values | window | slice_of(0, slices), binary=True)
         found = site_activity(rows, at=at, untold=untold)
         written = {"limits": list(found.at), "ahead": list(found.ahead)}
         await connection.execute(WRITE, values | written)

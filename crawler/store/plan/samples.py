@@ -20,6 +20,7 @@ from crawler.store.database import Database
 from crawler.store.hand_out import ScoringContext, scoring_context
 from crawler.store.plan.plans import PlanInput
 from crawler.store.report import IMPORTANCE, MIX
+from crawler.store.rows import fetch_rows
 
 # Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
 SAMPLE = f"""
@@ -58,7 +59,7 @@ async def sample_domain(
     chance = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
     values = slice_of(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id, "at": at}
     async with db.transaction() as connection:
-        rows = await (await connection.execute(PRIORS, (domain_id,))).fetchall()
+        rows = await fetch_rows(connection, PRIORS, (domain_id,))
         found = {no: Belief(a, b) for no, a, b in rows}  # where one is missing, that of the domain counts
         priors = [found.get(no, found.get(0, PRIOR)) for no in range(max(found, default=0) + 1)]
         context = await scoring_context(connection, plan_input.domain, at=at, defaults=defaults)

@@ -15,9 +15,9 @@ from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.core.page.lists.url_list import ListKind
 from crawler.core.page.outline import Block
 from crawler.core.visit.visit import State, Visit
-from crawler.store.columns import clean, copy
 from crawler.store.database import Connection
 from crawler.store.record.novelty import Turn
+from crawler.store.rows import clean, copy
 
 HINTS = """
     WITH room AS (

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.budget.cost import Costs, RequestKind, learnt
@@ -23,14 +22,13 @@ from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
 from crawler.store.claim.held import fence, keep_slots, write_hold
-from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domain_inbox import post_reprice, post_signals
 from crawler.store.learned.memories import put_memory
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
-from crawler.store.rows import fetch_one, fetch_value
+from crawler.store.rows import clean, copy, costs_from, costs_to, fetch_dict, fetch_value
 
 RENEW_AND_READ = """
     UPDATE domain_state
@@ -144,7 +142,7 @@ async def request_renders(
 async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any]:
     """Lock the domain's row for the transaction, and read what a batch moves on. Raises LeaseLost."""
     values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
-    row = await fetch_one(connection, dict_row, RENEW_AND_READ, values)
+    row = await fetch_dict(connection, RENEW_AND_READ, values)
     if row is None:
         raise LeaseLost(f"another worker has taken {lease.domain.authority}")
     return row

@@ -12,6 +12,7 @@ from crawler.store import learned
 from crawler.store.database import Connection
 from crawler.store.hand_out import reweigh
 from crawler.store.record import events
+from crawler.store.rows import fetch_rows
 
 AHEAD = timedelta(days=1)  # a lastmod that is only a day may mean its end; a clock further ahead is wrong
 
@@ -43,8 +44,7 @@ async def take_in(
     values: dict[str, Any] = {"domain_id": lease.domain.id, "keys": keys, "at": list(latest.values())}
     source = await learned.source_named(connection, lease.domain.id, signals[0].source, at=at)
     if source is not None:
-        cursor = await connection.execute(COUNT, values | {"no": source.no})
-        found = await cursor.fetchall()
+        found = await fetch_rows(connection, COUNT, values | {"no": source.no})
         counted: list[PageKey] = [key for key, _ in found]
         if source.source not in UNTOLD:
             first = [key for key, is_first in found if is_first]
@@ -52,7 +52,7 @@ async def take_in(
         await learned.count_heard(connection, lease.domain.id, source, len(counted), at=at)
         if counted and defaults is not None:
             await reweigh(connection, lease.domain, counted, at=at, defaults=defaults)
-    known = {row[0] for row in await (await connection.execute(KNOWN, values)).fetchall()}
+    known = {row[0] for row in await fetch_rows(connection, KNOWN, values)}
     return [url for url, key in zip(latest, keys, strict=True) if key not in known]
 
 
