@@ -219,11 +219,11 @@ async def _why_unserved(context: DeliveryContext, subscription: Subscription) ->
     Of several homes one may run it. Nothing is written down here, so that no other overwrites how it does there.
     """
     now = context.now()
-    found = await subscriptions.states(context.db, subscription.id)
-    since = found[0].untold_since(at=now) if found else None
-    if since is None:
+    found = await subscriptions.numbered(context.db, subscription.id)
+    since = found.untold_since(at=now) if found is not None else None
+    if found is None or since is None:
         return ""
-    since = max(since, found[0].next_try_at or since)  # where it fails it is run all the same
+    since = max(since, found.next_try_at or since)  # where it fails it is run all the same
     if now - since < PATIENCE:
         return ""
     until = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row
 
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet
@@ -19,18 +18,11 @@ from crawler.core.http.urls import Authority
 from crawler.errors import StoreUnavailable
 from crawler.store.database import Connection, Database, one_line
 from crawler.store.report import EventKind
-from crawler.store.rows import Place, clean, execute, fetch_all, fetch_dicts, fetch_row, fetch_value
+from crawler.store.rows import Place, clean, execute, fetch_dicts, fetch_row, fetch_value
 
 MOST_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
 
 DELIVERY_LOCK = 0x6E6F7465  # "note": the first half of the name of a subscription's lock
-STATES = """
-    SELECT subscription, target, domain, paused_at IS NOT NULL AS is_paused, quiet, zone, waiting, waiting_since,
-           unread_since, failures, failing_since, next_try_at, reason, dead
-      FROM report_subscription
-     WHERE %(id)s::bigint IS NULL OR subscription = %(id)s
-     ORDER BY subscription
-"""
 BEFORE = """
     SELECT e.domain_id, p.change, p.version
       FROM feed f
@@ -43,11 +35,8 @@ BEFORE = """
 """
 AWAY = frozenset({EventKind.GONE, EventKind.MOVED})
 SELECT = """
-    SELECT s.*, d.authority AS domain,
-           (SELECT count(*) FROM notice n LEFT JOIN message m ON m.id = n.message_id
-             WHERE n.subscription_id = s.id AND m.state IS DISTINCT FROM 'dead') AS waiting,
-           (SELECT count(*) FROM message m WHERE m.subscription_id = s.id AND m.state = 'dead') AS dead
-      FROM subscription s LEFT JOIN domain d ON d.id = s.domain_id
+    SELECT s.*, r.domain, r.waiting, r.waiting_since, r.unread_since, r.next_try_at, r.reason, r.dead
+      FROM subscription s JOIN report_subscription r ON r.subscription = s.id
 """
 
 IS_WELL = "failures = 0, failing_since = NULL, resume_at = NULL, last_error = ''"
@@ -113,6 +102,7 @@ class Subscription:
     domain: the name of its domain; None for all.  position: of the feed, up to which it was read.
     failures: of its target in a row, since failing_since; it is not tried before resume_at.  last_error: of those.
     delivered: changes that were taken.  waiting: changes that were not yet.  dead: messages that were given up.
+    waiting_since, unread_since, next_try_at, reason: as in report_subscription.
     paused_at: since when nothing is sent; None where it is not paused.  pause_position: where the feed ended then: what
     stands before is told when it is resumed, whether it was read by then or not.
     most_bytes: of a message to a webhook or a program; less than at first where its receiver has refused larger ones.
@@ -130,10 +120,29 @@ class Subscription:
     delivered: int
     delivered_at: datetime | None
     waiting: int
+    waiting_since: datetime | None
+    unread_since: datetime | None
+    next_try_at: datetime | None
+    reason: str
     dead: int
     paused_at: datetime | None
     pause_position: int | None
     most_bytes: int
+
+    def untold_since(self, *, at: datetime) -> datetime | None:
+        """When the oldest change came up that should have been told by an instant; None where there is none.
+
+        Nobody need be told of any while it is paused, nor in quiet hours.
+        """
+        if self.paused_at is not None or self.wish.times.is_quiet(at):
+            return None
+        since = [each for each in (self.waiting_since, self.unread_since) if each is not None and each <= at]
+        return min(since, default=None)
+
+    def waits_until(self, *, at: datetime) -> datetime | None:
+        """When what was not taken is tried again; None where nothing is to be waited for."""
+        is_later = self.waiting and self.next_try_at is not None and self.next_try_at > at
+        return self.next_try_at if is_later else None
 
 
 # The columns of table subscription that hold a value as it is; kinds and a condition have columns of their own form.
@@ -222,46 +231,6 @@ def _subscription(row: dict[str, Any]) -> Subscription:
         domain=Authority(row["domain"]) if row["domain"] is not None else None,
         **{name: row[name] for name in STANDING_COLUMNS},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionState:
-    """How a subscription is doing: a row of report_subscription, which says what its columns mean."""
-
-    subscription: int
-    target: str
-    domain: str | None
-    is_paused: bool
-    quiet: str
-    zone: str
-    waiting: int
-    waiting_since: datetime | None
-    unread_since: datetime | None
-    failures: int
-    failing_since: datetime | None
-    next_try_at: datetime | None
-    reason: str
-    dead: int
-
-    def untold_since(self, *, at: datetime) -> datetime | None:
-        """When the oldest change came up that should have been told by an instant; None where there is none.
-
-        Nobody need be told of any while it is paused, nor in quiet hours.
-        """
-        if self.is_paused or (self.quiet and DeliveryTimes(self.zone, quiet=parse_quiet(self.quiet)).is_quiet(at)):
-            return None
-        since = [each for each in (self.waiting_since, self.unread_since) if each is not None and each <= at]
-        return min(since, default=None)
-
-    def waits_until(self, *, at: datetime) -> datetime | None:
-        """When what was not taken is tried again; None where nothing is to be waited for."""
-        is_later = self.waiting and self.next_try_at is not None and self.next_try_at > at
-        return self.next_try_at if is_later else None
-
-
-async def states(db: Database, number: int | None = None) -> list[SubscriptionState]:
-    """How all subscriptions are doing, or the one of that number, in the order in which they were made."""
-    return await fetch_all(db, class_row(SubscriptionState), STATES, {"id": number})
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,22 +97,24 @@ class _DayBudget:
     hours: Hours = ALWAYS
 
     def grantable(self, *, at: datetime, paced: bool) -> int:
-        if paced:
-            return grantable(self.ledger, self.requests, now=at, hours=self.hours, most_bytes=self.received_bytes)
         if not speed_at(self.hours, at):
             return 0
-        return grantable(self.ledger, self.requests, now=_end_of_day(at), most_bytes=self.received_bytes)
+        now, hours = self._pace(at, paced=paced)
+        return grantable(self.ledger, self.requests, now=now, hours=hours, most_bytes=self.received_bytes)
 
     def next_grant(self, *, at: datetime) -> datetime:
         return next_grant(self.ledger, self.requests, now=at, hours=self.hours, most_bytes=self.received_bytes)
 
     def room(self, *, at: datetime, paced: bool) -> int | None:
-        """Bytes that may be debited; None: no limit."""
+        """Return how many bytes may be debited; None: no limit."""
         if self.received_bytes is None:
             return None
-        if paced:
-            return receivable(self.ledger, self.received_bytes, now=at, hours=self.hours)
-        return receivable(self.ledger, self.received_bytes, now=_end_of_day(at))
+        now, hours = self._pace(at, paced=paced)
+        return receivable(self.ledger, self.received_bytes, now=now, hours=hours)
+
+    def _pace(self, at: datetime, *, paced: bool) -> tuple[datetime, Hours]:
+        """Return by which instant and hours to pace; without a pace, the day's last, when all of it may be granted."""
+        return (at, self.hours) if paced else (datetime.combine(_day(at), datetime.max.time(), tzinfo=UTC), ALWAYS)
 
 
 async def debit(
@@ -237,14 +239,13 @@ def _day_budget(
     return _DayBudget(ledger, NO_LIMIT if requests is None else requests, received_bytes)
 
 
-def _end_of_day(at: datetime) -> datetime:
-    """The last instant of the UTC day, when the whole budget of the day may have been granted."""
-    return datetime.combine(at.astimezone(UTC).date(), datetime.max.time(), tzinfo=UTC)
+def _day(at: datetime) -> date:
+    return at.astimezone(UTC).date()
 
 
 def _next_grant(budgets: Sequence[_DayBudget], hours: Hours, *, at: datetime, paced: bool) -> datetime:
     """Return when all budgets allow one more request, by their pace or since the next day begins, in open hours."""
-    tomorrow = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
+    tomorrow = datetime.combine(_day(at) + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
     if not paced:
         return opening(hours, tomorrow)
     found = max(budget.next_grant(at=at) for budget in budgets)

@@ -10,7 +10,7 @@ from crawler.errors import LeaseLost
 from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import put_robots
-from crawler.store.rows import fetch_dict, fetch_rows, fetch_value
+from crawler.store.rows import execute, fetch_dict, fetch_value
 
 ANNOUNCE_DELAY = """
     UPDATE domain_state SET delay_s = extract(epoch FROM %(delay)s::interval)
@@ -102,8 +102,7 @@ async def keep_slots(connection: Connection, lease: Lease) -> None:
     if not lease.slots:
         return
     values = {"domain_id": lease.domain.id, "token": lease.token, "slots": list(lease.slots)}
-    kept = await fetch_rows(connection, KEEP_SLOTS, values)
-    if len(kept) != len(lease.slots):
+    if await execute(connection, KEEP_SLOTS, values) != len(lease.slots):
         raise LeaseLost(f"another worker has taken an address of {lease.domain.authority}")
 
 

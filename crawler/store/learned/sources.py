@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 
 from psycopg.types.json import Jsonb
 
@@ -15,7 +14,7 @@ from crawler.core.freshness.terms import Wanted
 from crawler.core.visit.update import TEACHES
 from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection
-from crawler.store.rows import fetch_rows
+from crawler.store.rows import excluded, fetch_rows, placeholders
 
 MOST_SOURCES = 16  # of one domain; signals of further ones are not counted
 
@@ -24,21 +23,15 @@ GET = """
       FROM domain_source o JOIN domain_state s ON s.domain_id = o.domain_id
      WHERE o.domain_id = %s ORDER BY o.no
 """
-ADD = """
-    INSERT INTO domain_source (domain_id, no, source, measured_at, recall, noise, silence, weighed_recall,
-                               weighed_noise, weighed_silence, record)
-    VALUES (%(domain_id)s, %(no)s, %(source)s, %(at)s, %(recall)s, %(noise)s, %(silence)s, %(recall)s, %(noise)s,
-            %(silence)s, %(record)s)
-"""
-PUT = """
-    UPDATE domain_source
-       SET measured_at = %(at)s, recall = %(recall)s, noise = %(noise)s, silence = %(silence)s, record = %(record)s,
-           signals = signals + %(heard)s,
-           weighed_recall = CASE WHEN %(moved)s THEN %(recall)s ELSE weighed_recall END,
-           weighed_noise = CASE WHEN %(moved)s THEN %(noise)s ELSE weighed_noise END,
-           weighed_silence = CASE WHEN %(moved)s THEN %(silence)s ELSE weighed_silence END
-     WHERE domain_id = %(domain_id)s AND no = %(no)s
-"""
+WRITTEN = ("source", "measured_at", "recall", "noise", "silence", "record")
+WEIGHED = ("weighed_recall", "weighed_noise", "weighed_silence")
+PUT = f"""
+    INSERT INTO domain_source AS o (domain_id, no, signals, {", ".join(WRITTEN + WEIGHED)})
+    VALUES (%(domain_id)s, %(no)s, %(heard)s, {placeholders(WRITTEN + WEIGHED)})
+    ON CONFLICT (domain_id, no) DO UPDATE
+       SET signals = o.signals + excluded.signals, {excluded(WRITTEN)},
+           {", ".join(f"{name} = CASE WHEN %(moved)s THEN excluded.{name} ELSE o.{name} END" for name in WEIGHED)}
+"""  # noqa: S608  only our own columns are put in
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +67,12 @@ async def sources_of(connection: Connection, domain_id: int) -> list[KnownSource
 
 
 async def source_named(connection: Connection, domain_id: int, source: str, *, at: datetime) -> KnownSource | None:
-    """The domain's source of that name, a new one where there is room for it."""
+    """Return the domain's source of that name, a new one where there is room for it; `count_heard` stores it."""
     known = await sources_of(connection, domain_id)
     found = next((each for each in known if each.source == source), None)
-    if found is not None or len(known) >= MOST_SOURCES:
-        return found
-    values = _values(domain_id, len(known), NEVER_HEARD, NEVER_HEARD.worth, at=at)
-    await connection.execute(ADD, values | {"source": source})
-    return next(each for each in await sources_of(connection, domain_id) if each.source == source)
+    if found is None and len(known) < MOST_SOURCES:
+        return KnownSource(len(known), source, at, NEVER_HEARD, weighed=NEVER_HEARD.worth, pages=0)
+    return found
 
 
 async def count_heard(connection: Connection, domain_id: int, source: KnownSource, heard: int, *, at: datetime) -> None:
@@ -125,18 +116,21 @@ async def _put(
 ) -> bool:
     worth = record.worth
     moved = worth_has_moved(source.weighed, worth)
-    values = _values(domain_id, source.no, record, worth, at=at) | {"heard": heard, "moved": moved}
-    await connection.execute(PUT, values)
-    return moved
-
-
-def _values(domain_id: int, no: int, record: SourceRecord, worth: SourceWorth, *, at: datetime) -> dict[str, Any]:
-    return {
+    weighed = worth if moved else source.weighed
+    values = {
         "domain_id": domain_id,
-        "no": no,
-        "at": at,
+        "no": source.no,
+        "source": source.source,
+        "measured_at": at,
         "recall": worth.recall,
         "noise": worth.noise,
         "silence": worth.silence,
         "record": Jsonb(asdict(record)),
+        "weighed_recall": weighed.recall,
+        "weighed_noise": weighed.noise,
+        "weighed_silence": weighed.silence,
+        "heard": heard,
+        "moved": moved,
     }
+    await connection.execute(PUT, values)
+    return moved
