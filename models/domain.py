@@ -4,7 +4,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, CheckConstraint, Column, Date, Index, UniqueConstraint
+from sqlalchemy import Boolean, CheckConstraint, Column, Date, Index, Interval, UniqueConstraint
 from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
@@ -352,3 +352,56 @@ class Inbox(Table, table=True):
     kind: str = Field(sa_column=text())
     payload: dict[str, Any] = Field(sa_column=document(default="{}"))
     arrived_at: datetime = Field(sa_column=instant())
+
+
+def span() -> Any:
+    """A length of time, where there is one."""
+    return Column(Interval, nullable=True)
+
+
+class DomainFigures(DomainTable, table=True):
+    """Counts and freshness of all pages of a domain. alike: groups of near-duplicates; null where not looked for."""
+
+    counted_at: datetime = Field(sa_column=instant())
+    new: int = Field(sa_column=big(default="0"))
+    held_back: int = Field(sa_column=big(default="0"))
+    known: int = Field(sa_column=big(default="0"))
+    gone: int = Field(sa_column=big(default="0"))
+    dead_links: int = Field(sa_column=big(default="0"))
+    moved: int = Field(sa_column=big(default="0"))
+    refused: int = Field(sa_column=big(default="0"))
+    withheld: int = Field(sa_column=big(default="0"))
+    freshness: float | None = Field(sa_column=real(nullable=True))
+    freshness_plain: float | None = Field(sa_column=real(nullable=True))
+    oldest_look_at: datetime | None = Field(sa_column=instant(nullable=True))
+    alike: list[Any] | None = Field(sa_column=document(nullable=True))
+
+
+class FreshnessFigures(DomainTable, table=True):
+    """Freshness, ages and intervals of a part of a domain's pages: all, those of a template or of a decile.
+
+    template: empty but for a template's row.  decile: of importance, 1 to 10; 0 but for a decile's row.
+    """
+
+    __table_args__ = (
+        CheckConstraint("grouped_by IN ('domain', 'template', 'decile')", name="freshness_figures_group"),
+    )
+    grouped_by: str = Field(sa_column=text(key=True))
+    template: str = Field(sa_column=text(key=True))
+    decile: int = Field(sa_column=small(key=True))
+    pages: int = Field(sa_column=big())
+    freshness: float | None = Field(sa_column=real(nullable=True))
+    freshness_plain: float | None = Field(sa_column=real(nullable=True))
+    mean_age: timedelta | None = Field(sa_column=span())
+    oldest_age: timedelta | None = Field(sa_column=span())
+    shortest_interval: timedelta | None = Field(sa_column=span())
+    mean_interval: timedelta | None = Field(sa_column=span())
+    longest_interval: timedelta | None = Field(sa_column=span())
+
+
+class TopPage(DomainTable, table=True):
+    """The most important pages of a domain, by what they are asked for. ranking: a state, or all, failing, rendered."""
+
+    ranking: str = Field(sa_column=text(key=True))
+    place: int = Field(sa_column=small(key=True))
+    key: bytes = Field(sa_column=octets())

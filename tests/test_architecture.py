@@ -18,7 +18,7 @@ PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
 ENTRANCES: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/http/urls.py",),
     "anyio": ("crawler/app/python_api/opening.py",),
-    "cryptography": ("crawler/fetch/browser/certificate.py",),
+    "cryptography": ("crawler/fetch/browser/proxy.py",),
     "html_to_markdown": ("crawler/export/markdown.py",),
     "pyarrow": ("crawler/export/parquet.py",),
     "warcio": ("crawler/export/warc.py",),

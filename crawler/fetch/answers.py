@@ -9,8 +9,7 @@ import aiohttp
 from crawler.core.http.kept_headers import kept_headers
 from crawler.core.http.response import Fetched, NotModified, Reason, Unreached, Validators
 from crawler.core.http.urls import Url, normalise
-from crawler.fetch.connection import SilentError, Trip
-from crawler.fetch.proxy import ProxyError
+from crawler.fetch.connection import ProxyError, SilentError, Trip
 
 MAX_VALIDATOR_CHARS = 2048
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))

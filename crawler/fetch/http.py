@@ -33,10 +33,10 @@ from crawler.fetch.connection import (
     MAX_HEADERS,
     TRIP,
     Connector,
+    Proxy,
     Trip,
     ask_again_if_stale,
 )
-from crawler.fetch.proxy import Proxy
 
 T = TypeVar("T")
 

@@ -16,13 +16,15 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.opic.opic import COINS, Pool
 from crawler.errors import BadInput
 from crawler.store.database import Connection, Database
-from crawler.store.domain_inbox import post, post_reprice, post_signals
 from crawler.store.domain_rows import (
     COLUMNS,
     WRITTEN,
     domain_from,
     domain_numbered,
     find_domains,
+    post,
+    post_reprice,
+    post_signals,
     replace_rules,
     setting_values,
 )

@@ -75,4 +75,4 @@ async def test_what_waits_is_a_row_of_the_view_with_its_reason(db: Database) -> 
     assert "cannot be reached" in failing.reason
     assert failing.waits_until(at=CHANGED) == failing.next_try_at == CHANGED + timedelta(seconds=30)
     assert failing.untold_since(at=CHANGED + HOUR) == CHANGED
-    assert (paused.is_paused, paused.untold_since(at=CHANGED + HOUR)) == (True, None)
+    assert (paused.paused_at, paused.untold_since(at=CHANGED + HOUR)) == (CHANGED, None)

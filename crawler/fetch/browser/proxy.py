@@ -1,7 +1,7 @@
 """The only way out of the browser: a proxy on loopback that answers each request of its pages by asking our own client.
 
 A page's requests are HTTP requests of ours in the end, whatever made them: redirects, frames, workers, fetch. So the
-proxy ends TLS itself (certificate.py), and what is no request that it can read (WebSockets, QUIC, anything else in a
+proxy ends TLS itself, and what is no request that it can read (WebSockets, QUIC, anything else in a
 tunnel) finds a closed door. Each tab has a listener of its own, by which its requests are told from other tabs'.
 
 Every user of the machine can connect to the listener. A request is answered only if it carries the tab's password
@@ -11,16 +11,24 @@ Every user of the machine can connect to the listener. A request is answered onl
 import asyncio
 import hmac
 import secrets
+import ssl
+import tempfile
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import h11
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from crawler.core.http.urls import Url
-from crawler.fetch.browser.certificate import server_context
 
 READ_BYTES = 64 << 10
 MOST_BODY_BYTES = 64 << 10  # of a request; none of ours has one
@@ -42,6 +50,8 @@ _CHALLENGE = (
 
 
 Headers = tuple[tuple[str, str], ...]
+
+LIFETIME = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +247,38 @@ def _events(answer: BrowserAnswer, *, is_head: bool) -> list[h11.Event]:
     start = h11.Response(status_code=answer.status, headers=headers, reason=b"")
     data = [] if bodiless or not answer.body else [h11.Data(data=answer.body)]
     return [start, *data, h11.EndOfMessage()]
+
+
+@cache
+def server_context() -> ssl.SSLContext:
+    """TLS of the proxy's side towards the browser, for whatever host it asks for; HTTP/1.1 alone.
+
+    It proves nothing: the browser is told to believe any certificate, since what it reaches is only ever this proxy,
+    which checks the certificate of the real server as for every other request.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "recrawl's own proxy")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + LIFETIME)
+        .sign(key, hashes.SHA256())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as folder:
+        pem = Path(folder, "own.pem")
+        pem.touch(mode=0o600)
+        pem.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+            + certificate.public_bytes(serialization.Encoding.PEM)
+        )
+        context.load_cert_chain(pem)
+    context.set_alpn_protocols(["http/1.1"])
+    return context

@@ -23,8 +23,7 @@ from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.claim import fence
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.domain_inbox import go_on_after
-from crawler.store.domain_rows import domain_numbered
+from crawler.store.domain_rows import domain_numbered, go_on_after
 from crawler.store.hand_out.candidates import (
     BY_KEYS,
     SLICES,

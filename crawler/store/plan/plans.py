@@ -12,8 +12,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.amount import USUAL_AMOUNT
 from crawler.core.freshness.belief import Belief
 from crawler.store.database import Database
-from crawler.store.domain_inbox import post_reprice
-from crawler.store.domain_rows import COLUMNS, domain_from
+from crawler.store.domain_rows import COLUMNS, domain_from, post_reprice
 from crawler.store.rows import (
     costs_from,
     excluded,

@@ -16,8 +16,7 @@ from crawler.core.opic.order import head_start
 from crawler.core.visit.visit import State
 from crawler.store.claim import fence
 from crawler.store.database import Connection, Database
-from crawler.store.domain_inbox import go_on_after
-from crawler.store.domain_rows import domain_numbered
+from crawler.store.domain_rows import domain_numbered, go_on_after
 from crawler.store.record import shared_schedules, signals
 from crawler.store.record.novelty import groups_of
 from crawler.store.record.opic import RANK

@@ -95,7 +95,7 @@ class ListChunk:
     """Links that a list names, as many as are admitted in one transaction.
 
     list_key: of the list; None for lists that robots.txt or nobody names.  depth: of the pages.  source: of the signals
-    that its dates are.  found_by: how further lists in it became known (models/url_list.py).
+    that its dates are.  found_by: how further lists in it became known (models/page.py).
     """
 
     links: Sequence[ListedLink]

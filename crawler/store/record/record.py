@@ -23,7 +23,7 @@ from crawler.store import learned
 from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
 from crawler.store.claim.held import fence, keep_slots, write_hold
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.domain_inbox import post_reprice, post_signals
+from crawler.store.domain_rows import post_reprice, post_signals
 from crawler.store.learned.memories import put_memory
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of

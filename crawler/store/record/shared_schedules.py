@@ -20,7 +20,7 @@ from crawler.core.freshness.shared_schedule import (
 from crawler.core.freshness.terms import Wanted
 from crawler.core.visit.visit import State, Visit
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.domain_inbox import post
+from crawler.store.domain_rows import post
 from crawler.store.rows import fetch_all, fetch_rows, fetch_value, to_columns, unnest
 
 PAIRS_CHUNK = 1000  # of one row of the inbox
