@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
+from psycopg.rows import class_row
 
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet
@@ -18,13 +19,13 @@ from crawler.core.http.urls import Authority
 from crawler.errors import StoreUnavailable
 from crawler.store.database import Connection, Database, one_line
 from crawler.store.report import EventKind
-from crawler.store.rows import Place, clean, execute, fetch_dicts, fetch_row, fetch_value
+from crawler.store.rows import Place, clean, execute, fetch_dicts, fetch_one, fetch_value
 
 MOST_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
 
 DELIVERY_LOCK = 0x6E6F7465  # "note": the first half of the name of a subscription's lock
 BEFORE = """
-    SELECT e.domain_id, p.change, p.version
+    SELECT e.domain_id, CASE WHEN p.change NOT IN ('gone', 'moved') THEN p.version END AS version
       FROM feed f
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
       LEFT JOIN LATERAL (SELECT o.change, o.version FROM event o
@@ -33,7 +34,6 @@ BEFORE = """
                           ORDER BY o.number DESC LIMIT 1) p ON true
      WHERE f.position = %(position)s
 """
-AWAY = frozenset({EventKind.GONE, EventKind.MOVED})
 SELECT = """
     SELECT s.*, r.domain, r.waiting, r.waiting_since, r.unread_since, r.next_try_at, r.reason, r.dead
       FROM subscription s JOIN report_subscription r ON r.subscription = s.id
@@ -242,12 +242,10 @@ class Standing:
 
 
 async def standing_before(db: Database, position: int) -> Standing:
-    """What the page was of which a change stands at that position of the feed."""
-    row = await fetch_row(db, BEFORE, {"position": position})
-    assert row is not None, f"no change stands at {position}"
-    domain_id, change, version = row
-    is_there = change is not None and EventKind(change) not in AWAY
-    return Standing(domain_id=domain_id, version=version if is_there else None)
+    """Return what the page was of which a change stands at that position of the feed."""
+    found = await fetch_one(db, class_row(Standing), BEFORE, {"position": position})
+    assert found is not None, f"no change stands at {position}"
+    return found
 
 
 class DeliveryLocks:

@@ -2,4 +2,3 @@
 
 from crawler.fetch.browser.browser import Browser, RenderLimits, Tab
 from crawler.fetch.browser.launch import BrowserMissing, find_browser
-from crawler.fetch.browser.proxy import BrowserAnswer, BrowserRequest

@@ -16,7 +16,6 @@ import tempfile
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -28,12 +27,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from crawler.core.http.response import Relay, Relayed
 from crawler.core.http.urls import Url
 
 READ_BYTES = 64 << 10
 MOST_BODY_BYTES = 64 << 10  # of a request; none of ours has one
 USERNAME = "tab"
 LOGIN_URL = Url("http://recrawl.invalid/")  # answered by the proxy itself, with an empty page (RFC 6761, 6.4)
+CERTIFICATE_LIFETIME = timedelta(days=30)
 HEAD_SECONDS = 10  # until the head of a request of a connection that has not shown the password is complete
 MAX_UNAUTHENTICATED = 64  # connections; beyond that the oldest is closed, so that other users cannot use up descriptors
 
@@ -49,40 +50,8 @@ _CHALLENGE = (
 )
 
 
-Headers = tuple[tuple[str, str], ...]
-
-LIFETIME = timedelta(days=30)
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserRequest:
-    """A request that a page makes. url: absolute, as the page spelt it.  headers: names in lower case."""
-
-    method: str
-    url: Url
-    headers: Headers = field(repr=False)
-
-    def header(self, name: str) -> str:
-        """The value of the first header of that name, in lower case; empty where there is none."""
-        return next((value for found, value in self.headers if found == name), "")
-
-    @property
-    def destination(self) -> str:
-        """What the page wants it for (Fetch Standard, 2.2.5): "document", "script", "image"; empty where not said."""
-        return self.header("sec-fetch-dest")
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserAnswer:
-    """What a request is answered. body: without Content-Encoding."""
-
-    status: int
-    headers: Headers = ()
-    body: bytes = field(default=b"", repr=False)
-
-
 # Answers the requests of one page. It may take its time, and never raises for what the web does.
-AnswerRequest = Callable[[BrowserRequest], Awaitable[BrowserAnswer]]
+AnswerRequest = Callable[[Relay], Awaitable[Relayed]]
 
 
 class _Origin(NamedTuple):
@@ -163,7 +132,7 @@ class LoopbackProxy:
                 if b"://" not in request.target:
                     return  # somebody takes this for a web server
                 url = Url(request.target.decode("ascii"))
-                answer = BrowserAnswer(200) if url == LOGIN_URL else await self._answered(request, url)
+                answer = Relayed(200) if url == LOGIN_URL else await self._answered(request, url)
                 if not await _send(connection, writer, answer, request):
                     return
 
@@ -178,7 +147,7 @@ class LoopbackProxy:
             if not await _send(connection, writer, await self._answered(request, url), request):
                 return
 
-    async def _answered(self, request: h11.Request, url: Url) -> BrowserAnswer:
+    async def _answered(self, request: h11.Request, url: Url) -> Relayed:
         headers = tuple(
             (name.decode("ascii"), value.decode("latin-1"))
             for name, value in request.headers
@@ -186,7 +155,7 @@ class LoopbackProxy:
         )
         self.in_flight += 1
         try:
-            answer = await self._answer(BrowserRequest(request.method.decode("ascii"), url, headers))
+            answer = await self._answer(Relay(url, request.method.decode("ascii"), headers))
             self.challenges += answer.status == 401
             return answer
         finally:
@@ -200,7 +169,7 @@ def _current_task() -> asyncio.Task[None]:
 
 
 async def _send(
-    connection: h11.Connection, writer: asyncio.StreamWriter, answer: BrowserAnswer, request: h11.Request
+    connection: h11.Connection, writer: asyncio.StreamWriter, answer: Relayed, request: h11.Request
 ) -> bool:
     """Send a response; return whether the connection takes another request."""
     for event in _events(answer, is_head=request.method == b"HEAD"):
@@ -235,7 +204,7 @@ async def _next_request(connection: h11.Connection, reader: asyncio.StreamReader
                 return None
 
 
-def _events(answer: BrowserAnswer, *, is_head: bool) -> list[h11.Event]:
+def _events(answer: Relayed, *, is_head: bool) -> list[h11.Event]:
     headers = [
         (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
         for name, value in answer.headers
@@ -266,7 +235,7 @@ def server_context() -> ssl.SSLContext:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + LIFETIME)
+        .not_valid_after(now + CERTIFICATE_LIFETIME)
         .sign(key, hashes.SHA256())
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -18,7 +18,7 @@ from crawler.core.validators import (
 )
 from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection, Database
-from crawler.store.rows import excluded, fetch_dicts, fetch_rows, to_columns, unnest
+from crawler.store.rows import excluded, fetch_rows, fetch_values, to_columns, unnest
 
 GET = "SELECT prior_no, revisits, challenges, stats FROM domain_trust WHERE domain_id = %s"
 COUNT = f"""
@@ -92,5 +92,4 @@ async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visi
 
 async def trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
     """The rating of each group's validators, for a report."""
-    rows = await fetch_dicts(db, RATINGS, (domain.id,))
-    return [TrustRow(**row | {"validator": Validator(row["validator"])}) for row in rows]
+    return await fetch_values(db, TrustRow, RATINGS, (domain.id,))

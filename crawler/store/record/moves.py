@@ -83,10 +83,8 @@ async def _landings(connection: Connection, domain_id: int, moves: Sequence[Visi
     }
     if not told:
         return {key: MoveTarget(is_circle=_leads_to(key, heir, onward)) for key, heir in heirs.items()}
-    read_since = {
-        PageKey(key): since
-        for key, since in await fetch_rows(connection, READ_SINCE, (domain_id, list(set(heirs.values()))))
-    }
+    rows = await fetch_rows(connection, READ_SINCE, (domain_id, list(set(heirs.values()))))
+    read_since: dict[PageKey, datetime] = dict(rows)
     others = await _others(connection, domain_id, told, at=max(visit.at for visit in moves))
     return {
         key: MoveTarget(

@@ -99,7 +99,12 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
     """
     domain_id, visits = lease.domain.id, batch.visits
     async with db.transaction() as connection:
-        state = await _renew_and_read(connection, lease)
+        # Locks the domain's row for the transaction.
+        state = await fetch_dict(
+            connection, RENEW_AND_READ, {"domain_id": domain_id, "token": lease.token, "term": lease.term}
+        )
+        if state is None:
+            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         await keep_slots(connection, lease)
         await connection.execute(BY_KEY)
         if retrying and await fetch_value(connection, IS_RECORDED, (domain_id, visits[0].target.key, visits[0].at)):
@@ -137,15 +142,6 @@ async def request_renders(
         await fence(connection, lease)
         await pages.call_for_renders(connection, lease.domain.id, to_render, at=at)
         await put_memory(connection, lease.domain.id, renders)
-
-
-async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any]:
-    """Lock the domain's row for the transaction, and read what a batch moves on. Raises LeaseLost."""
-    values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
-    row = await fetch_dict(connection, RENEW_AND_READ, values)
-    if row is None:
-        raise LeaseLost(f"another worker has taken {lease.domain.authority}")
-    return row
 
 
 async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) -> None:
