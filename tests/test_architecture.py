@@ -34,7 +34,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "numpy": ("crawler/core/", "labs/"),
     "playwright": (
         "crawler/fetch/browser/browser.py",
-        "crawler/fetch/browser/launch.py",
+        "crawler/fetch/browser/process.py",
         "benchmarks/pages/rendering.py",
     ),
     "prefect": ("flows/", "crawler/runtime/"),

@@ -16,9 +16,9 @@ from crawler.errors import failure_in
 from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
 from crawler.planner.traffic import JudgedHour, judged_hours
 from crawler.settings import Settings
-from crawler.store import domains, learned, report, subscriptions
+from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
-from crawler.store.learned import TrustRow
+from crawler.store.learned.credibility import TrustRow, trust_rows
 from crawler.store.plan import Calibration
 from crawler.store.report import HOWEVER_OLD, KEPT_FOR, Alike, DomainReport, ListReport, PageLine, PastFreshness
 from crawler.store.subscriptions import Subscription
@@ -223,7 +223,7 @@ async def examine_domain(
         groups=grouping.result(),
         alike=tuple(comparing.result()),
         hours=tuple(judging.result()),
-        trust=tuple(await learned.trust_rows(db, domain)),
+        trust=tuple(await trust_rows(db, domain)),
         lists=tuple(await report.lists_of(db, domain)),
     )
 

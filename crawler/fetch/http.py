@@ -14,6 +14,7 @@ from yarl import URL
 
 from crawler.core.http.credentials import NO_ACCESS, Access
 from crawler.core.http.response import (
+    NO_VALIDATORS,
     USUAL_BOUNDS,
     Answer,
     Bounds,
@@ -25,8 +26,7 @@ from crawler.core.http.response import (
     Validators,
 )
 from crawler.core.http.urls import Authority, Url, host_of
-from crawler.fetch import encoding, guard
-from crawler.fetch.answers import can_be_sent, fetched, not_modified, one_line, reason_of, unreached
+from crawler.fetch import answers, guard
 from crawler.fetch.connection import (
     BODY_DETAILS,
     MAX_HEADER_BYTES,
@@ -45,7 +45,6 @@ MAX_FRAMING = 8  # bytes that come for each one of a body of which only the begi
 DNS_TTL = timedelta(minutes=5)
 IDLE = timedelta(seconds=15)  # how long an unused connection is kept
 LOOKUP_DEADLINE = timedelta(seconds=10)
-NO_VALIDATORS = Validators()
 _LOOKUP_THREADS = 8
 _CONDITIONS = ("If-None-Match", "If-Modified-Since")
 
@@ -87,7 +86,7 @@ class Http:
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": self.user_agent, "Accept": ACCEPT, "Accept-Encoding": encoding.ACCEPTED},
+            headers={"User-Agent": self.user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPTED_ENCODINGS},
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # the caller's deadline is the only one
@@ -144,9 +143,9 @@ class Http:
             async with asyncio.timeout(deadline.total_seconds()):
                 return await asking
         except TimeoutError:
-            return unreached(Reason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", trip)
+            return answers.unreached(Reason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", trip)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return unreached(*(trip.excess or reason_of(error, trip)), trip)
+            return answers.unreached(*(trip.excess or answers.reason_of(error, trip)), trip)
         finally:
             TRIP.reset(token)
 
@@ -161,17 +160,19 @@ class Http:
                 is_literal = guard.refusal(host, allow_private=True) != guard.NOT_AN_ADDRESS
                 found = (host,) if is_literal else await self._resolver.addresses(host)
         except TimeoutError:
-            return unreached(Reason.DEADLINE, f"{host} was not resolved within {deadline.total_seconds():g} s", trip)
+            return answers.unreached(
+                Reason.DEADLINE, f"{host} was not resolved within {deadline.total_seconds():g} s", trip
+            )
         except OSError as error:
-            return unreached(Reason.DNS, f"{host}: {one_line(error.strerror or str(error))}", trip)
+            return answers.unreached(Reason.DNS, f"{host}: {answers.one_line(error.strerror or str(error))}", trip)
         refused = {address: guard.refusal(address, allow_private=self.allow_private) for address in found}
         allowed = tuple(address for address, why in refused.items() if why is None)
         if allowed:
             return allowed
         if not refused:
-            return unreached(Reason.DNS, f"{host} has no address", trip)
+            return answers.unreached(Reason.DNS, f"{host} has no address", trip)
         address, why = next(iter(refused.items()))
-        return unreached(Reason.ADDRESS, f"{address} is {why}", trip)
+        return answers.unreached(Reason.ADDRESS, f"{address} is {why}", trip)
 
     async def _ask(
         self, url: Url, method: Method, headers: dict[str, str], trip: Trip, *, bounds: Bounds, access: Access
@@ -179,10 +180,10 @@ class Http:
         first, form = bounds.first_bytes, list(access.form) if method == "POST" else None
         response, body = await self._exchange(method, url, headers, trip, access=access, form=form, first=first)
         if response.status == 304:
-            return not_modified(response, trip, was_asked=not headers.keys().isdisjoint(_CONDITIONS))
+            return answers.not_modified(response, trip, was_asked=not headers.keys().isdisjoint(_CONDITIONS))
         if isinstance(body, Unreached):
             return body
-        return fetched(response, url, body if first is None else body[:first], trip)
+        return answers.fetched(response, url, body if first is None else body[:first], trip)
 
     async def _relay(self, request: Relay, trip: Trip, access: Access) -> Relayed | Unreached:
         # Where a jar is kept of the domain, the browser has none of it.
@@ -208,7 +209,7 @@ class Http:
         form: Sequence[tuple[str, str]] | None = None,
         first: int | None = None,
     ) -> tuple[aiohttp.ClientResponse, bytes | Unreached]:
-        """Send a request; return the response, and its body as decoded, or why that cannot be had.
+        """Send a request; return the response, and its body as answers.decoded, or why that cannot be had.
 
         first: how many bytes of the body are wanted; None for all.
         """
@@ -224,18 +225,18 @@ class Http:
                 return response, b""
             declared = response.content_length
             if method == "GET" and first is None and declared is not None and declared > self.max_body_bytes:
-                return response, unreached(Reason.TOO_LARGE, f"a body of {declared} bytes", trip)
+                return response, answers.unreached(Reason.TOO_LARGE, f"a body of {declared} bytes", trip)
             body = await self._read(response, trip, first)
         finally:
             response.release()  # what was not read to its end is closed, not reused
         if not isinstance(body, Reason):
-            body = encoding.decoded(
+            body = answers.decoded(
                 body,
                 response.headers.get("Content-Encoding", ""),
                 limit_bytes=self.max_body_bytes if first is None else first,
                 is_part=first is not None,
             )
-        return response, unreached(body, BODY_DETAILS[body], trip) if isinstance(body, Reason) else body
+        return response, answers.unreached(body, BODY_DETAILS[body], trip) if isinstance(body, Reason) else body
 
     async def _read(self, response: aiohttp.ClientResponse, trip: Trip, first: int | None) -> bytes | Reason:
         parts: list[bytes] = []
@@ -270,7 +271,7 @@ class Http:
 
 def _headers(validators: Validators, language: str) -> dict[str, str]:
     said = dict(zip(_CONDITIONS, (validators.etag, validators.last_modified), strict=True))
-    conditions = {name: value for name, value in said.items() if value and can_be_sent(value)}
+    conditions = {name: value for name, value in said.items() if value and answers.can_be_sent(value)}
     return conditions | ({"Accept-Language": language} if language else {})
 
 

@@ -29,7 +29,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from crawler.core.http.urls import Url, normalise
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import process
-from crawler.fetch.browser.launch import BEST_SANDBOX, BrowserMissing, DriverLost, Sandbox, driver_running, launch
+from crawler.fetch.browser.process import BEST_SANDBOX, BrowserMissing, DriverLost, Sandbox, driver_running, launch
 from crawler.fetch.browser.proxy import LOGIN_URL, USERNAME, AnswerRequest, LoopbackProxy
 
 T = TypeVar("T")

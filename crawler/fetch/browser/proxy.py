@@ -1,8 +1,8 @@
 """The only way out of the browser: a proxy on loopback that answers each request of its pages by asking our own client.
 
 A page's requests are HTTP requests of ours in the end, whatever made them: redirects, frames, workers, fetch. So the
-proxy ends TLS itself, and what is no request that it can read (WebSockets, QUIC, anything else in a
-tunnel) finds a closed door. Each tab has a listener of its own, by which its requests are told from other tabs'.
+proxy ends TLS itself, and what is no request that it can read (WebSockets, QUIC, anything else in a tunnel) finds a
+closed door. Each tab has a listener of its own, by which its requests are told from other tabs'.
 
 Every user of the machine can connect to the listener. A request is answered only if it carries the tab's password
 (Proxy-Authorization, RFC 9110, 11.7.1), which the browser alone is given (browser.py).
@@ -19,7 +19,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import h11
 from cryptography import x509
@@ -52,13 +51,6 @@ _CHALLENGE = (
 
 # Answers the requests of one page. It may take its time, and never raises for what the web does.
 AnswerRequest = Callable[[Relay], Awaitable[Relayed]]
-
-
-class _Origin(NamedTuple):
-    """Where a tunnel leads: what the paths in it are put behind."""
-
-    scheme: str
-    authority: str
 
 
 class LoopbackProxy:
@@ -127,7 +119,7 @@ class LoopbackProxy:
                     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                     await writer.drain()
                     await writer.start_tls(server_context())
-                    await self._converse_in_tunnel(reader, writer, _Origin("https", request.target.decode("ascii")))
+                    await self._converse_in_tunnel(reader, writer, request.target.decode("ascii"))
                     return
                 if b"://" not in request.target:
                     return  # somebody takes this for a web server
@@ -137,13 +129,12 @@ class LoopbackProxy:
                     return
 
     async def _converse_in_tunnel(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, origin: _Origin
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, authority: str
     ) -> None:
-        """Answer the requests of a tunnel. origin: where it leads."""
+        """Answer the requests of a tunnel. authority: where it leads, by TLS."""
         connection = h11.Connection(h11.SERVER)
         while (request := await _next_request(connection, reader)) is not None and request.method != b"CONNECT":
-            target = request.target.decode("ascii")
-            url = Url(f"{origin.scheme}://{origin.authority.removesuffix(':443')}{target}")
+            url = Url(f"https://{authority.removesuffix(':443')}{request.target.decode('ascii')}")
             if not await _send(connection, writer, await self._answered(request, url), request):
                 return
 

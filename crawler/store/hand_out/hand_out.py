@@ -20,7 +20,6 @@ from crawler.core.http.urls import PageKey
 from crawler.core.novelty import LONGEST_WAIT
 from crawler.core.visit.visit import NEVER, State, Target
 from crawler.errors import LeaseLost
-from crawler.store import learned
 from crawler.store.claim import fence
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domain_rows import domain_numbered, go_on_after
@@ -35,6 +34,7 @@ from crawler.store.hand_out.candidates import (
 )
 from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import is_revisit, targets_of
+from crawler.store.learned.credibility import count_revisits
 from crawler.store.learned.memories import novelty_memory_of
 from crawler.store.partitions import count_if_outgrown
 from crawler.store.rows import fetch_dict
@@ -120,7 +120,7 @@ async def hand_out(
         if selection.floor:
             await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor})
         targets = await targets_of(connection, lease.domain.id, weighed, selection.chosen.tolist(), context)
-        await learned.count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
+        await count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
         return targets
 
 

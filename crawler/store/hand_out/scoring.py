@@ -31,7 +31,7 @@ from crawler.core.validators import (
     with_suspicion,
 )
 from crawler.store.database import Connection
-from crawler.store.learned import Trusts, sources_of, trusts_of
+from crawler.store.learned.credibility import Trusts, sources_of, trusts_of
 from crawler.store.rows import costs_from, fetch_dict
 
 AS_THEY_ARE = ("clock", "circulating", "window_passes", "mean_amount")  # of a row of CONTEXT

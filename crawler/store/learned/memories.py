@@ -132,7 +132,7 @@ class Form(Generic[Memory]):
 
     def pack(self, memory: Memory) -> bytes:
         """Return the memory as it is stored."""
-        return compressed(self.write(memory))
+        return zstandard.ZstdCompressor(level=LEVEL).compress(self.write(memory))
 
     def unpack(self, data: bytes | None) -> Memory:
         """Return a stored memory; an empty one where there is none, or its form is another one, or it is too long."""
@@ -161,11 +161,6 @@ def pack_mask(mask: NoiseMask, *, most_bytes: int = MASK.most_bytes) -> bytes:
     while len(written) > most_bytes and chars:
         chars //= 2
         written = MASK.write(replace(mask, volatile=trimmed(mask.volatile, chars=chars)))
-    return compressed(written)
-
-
-def compressed(written: bytes) -> bytes:
-    """Return a memory as it is stored."""
     return zstandard.ZstdCompressor(level=LEVEL).compress(written)
 
 

@@ -19,11 +19,11 @@ from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit.visit import HeadOutcome, State, Visit
 from crawler.errors import LeaseLost
-from crawler.store import learned
 from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
 from crawler.store.claim.held import fence, keep_slots, write_hold
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domain_rows import post_reprice, post_signals
+from crawler.store.learned.credibility import learn_of, learn_of_sources
 from crawler.store.learned.memories import put_memory
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
@@ -145,8 +145,8 @@ async def request_renders(
 
 
 async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) -> None:
-    await learned.learn_of(connection, domain_id, batch.visits)
-    if await learned.learn_of_sources(connection, domain_id, batch.visits):
+    await learn_of(connection, domain_id, batch.visits)
+    if await learn_of_sources(connection, domain_id, batch.visits):
         await post_reprice(connection, domain_id, at=batch.at)
     await post_signals(connection, domain_id, batch.signals, at=batch.at)
     for memory in (batch.mask, batch.soft_errors, batch.renders):

@@ -8,9 +8,9 @@ from crawler.core.domain import Lease
 from crawler.core.freshness.signals import ChangeSignal, SignalSource
 from crawler.core.freshness.terms import Defaults
 from crawler.core.http.urls import PageKey, Url, key_of
-from crawler.store import learned
 from crawler.store.database import Connection
 from crawler.store.hand_out import reweigh
+from crawler.store.learned.credibility import count_heard, source_named
 from crawler.store.rows import fetch_rows
 
 AHEAD = timedelta(days=1)  # a lastmod that is only a day may mean its end; a clock further ahead is wrong
@@ -51,14 +51,14 @@ async def take_in(
         return []
     keys = [key_of(url) for url in latest]
     values: dict[str, Any] = {"domain_id": lease.domain.id, "keys": keys, "at": list(latest.values())}
-    source = await learned.source_named(connection, lease.domain.id, signals[0].source, at=at)
+    source = await source_named(connection, lease.domain.id, signals[0].source, at=at)
     if source is not None:
         found = await fetch_rows(connection, COUNT, values | {"no": source.no})
         counted: list[PageKey] = [key for key, _ in found]
         first = [key for key, is_first in found if is_first]
         if first and source.source not in UNTOLD:
             await connection.execute(HINTS, values | {"keys": first, "source": source.source, "now": at})
-        await learned.count_heard(connection, lease.domain.id, source, len(counted), at=at)
+        await count_heard(connection, lease.domain.id, source, len(counted), at=at)
         if counted and defaults is not None:
             await reweigh(connection, lease.domain, counted, at=at, defaults=defaults)
     known = {row[0] for row in await fetch_rows(connection, KNOWN, values)}

@@ -16,7 +16,7 @@ from crawler.core.http.response import Relay, Relayed
 from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import Browser, RenderLimits
-from crawler.fetch.browser.launch import KEPT_VARIABLES
+from crawler.fetch.browser.process import KEPT_VARIABLES
 from tests.patience import PATIENCE_S
 
 SITE = "https://site.example"
