@@ -76,7 +76,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/server/connections.py", "crawler/server/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/runtime/", "crawler/export/markdown.py"),
-    "yarl": ("crawler/fetch/http.py", "crawler/fetch/cookies.py", "crawler/fetch/webhook.py"),
+    "yarl": ("crawler/fetch/http.py", "crawler/fetch/webhook.py"),
     "zstandard": ("crawler/store/",),
 }
 

@@ -1,4 +1,7 @@
-"""One request, one deadline, one answer: whatever a server does becomes a value."""
+"""One request, one deadline, one answer: whatever a server does becomes a value.
+
+The cookies of one domain are kept in memory by the rules of RFC 6265; aiohttp's jar has the rules.
+"""
 
 import asyncio
 import socket
@@ -45,8 +48,35 @@ MAX_FRAMING = 8  # bytes that come for each one of a body of which only the begi
 DNS_TTL = timedelta(minutes=5)
 IDLE = timedelta(seconds=15)  # how long an unused connection is kept
 LOOKUP_DEADLINE = timedelta(seconds=10)
+MOST_COOKIES = 50  # RFC 6265, 6.1: at least so many of a domain; more is nobody's session
+MOST_BYTES = 4096  # of one, likewise
 _LOOKUP_THREADS = 8
 _CONDITIONS = ("If-None-Match", "If-Modified-Since")
+
+
+class DomainCookies:
+    """A jar whose cookies are sent where they were set, and nowhere else. They are secrets: nothing here shows them.
+
+    More than MOST_COOKIES are not kept, nor one of more than MOST_BYTES. To be used within a running loop.
+    """
+
+    def __init__(self) -> None:
+        # Addresses are hosts as good as names here: one's own servers have no other.
+        self._jar = aiohttp.CookieJar(unsafe=True, quote_cookie=False)
+
+    def header_for(self, url: Url) -> str:
+        """The value of the header Cookie for a request; empty for none."""
+        sent = self._jar.filter_cookies(URL(url, encoded=True))
+        return "; ".join(f"{name}={morsel.coded_value}" for name, morsel in sent.items())
+
+    def take(self, url: Url, said: Sequence[str]) -> None:
+        """Keep what an answer has set. said: the values of its headers Set-Cookie."""
+        kept = {morsel.key for morsel in self._jar}
+        for one in said:
+            name = one.partition("=")[0].strip()
+            if len(one) <= MOST_BYTES and one.isprintable() and (name in kept or len(kept) < MOST_COOKIES):
+                self._jar.update_cookies_from_headers([one], URL(url, encoded=True))
+                kept.add(name)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -86,7 +116,7 @@ class Http:
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": self.user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPTED_ENCODINGS},
+            headers={"User-Agent": self.user_agent, "Accept": ACCEPT, "Accept-Encoding": answers.ACCEPTED_ENCODINGS},
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # the caller's deadline is the only one
@@ -209,7 +239,7 @@ class Http:
         form: Sequence[tuple[str, str]] | None = None,
         first: int | None = None,
     ) -> tuple[aiohttp.ClientResponse, bytes | Unreached]:
-        """Send a request; return the response, and its body as answers.decoded, or why that cannot be had.
+        """Send a request; return the response, and its body as decoded, or why that cannot be had.
 
         first: how many bytes of the body are wanted; None for all.
         """

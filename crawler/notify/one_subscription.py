@@ -18,7 +18,7 @@ from crawler.notify.reading import Watch, read_feed_for
 from crawler.notify.sending import MOST_CHANGES, DeliveryOutcome, TargetSender
 from crawler.notify.target import TargetKind, TargetLacking, found_target, sealed_text, secret_at
 from crawler.store import outbox, subscriptions
-from crawler.store.outbox import Message, Retry
+from crawler.store.outbox import Message
 from crawler.store.subscriptions import Subscription
 
 log = logging.getLogger("recrawl.notify")
@@ -175,12 +175,15 @@ async def _noted(
     done.failed[subscription.id] = outcome.why_not
     asked = retry_after(outcome.retry_after, now=now, server_date=outcome.date)
     waiting_since = max(message.made_at, subscription.failing_since or message.made_at)
-    retry = Retry(
-        at=next_try(message.tries + 1, asked=asked, now=now),
+    await outbox.not_taken(
+        context.db,
+        message,
+        error=outcome.why_not,
+        at=now,
+        next_try_at=next_try(message.tries + 1, asked=asked, now=now),
         is_dead=is_hopeless(message.tries + 1, waiting_since=waiting_since, now=now),
         resume_at=None if outcome.is_messages_fault else next_try(subscription.failures + 1, asked=asked, now=now),
     )
-    await outbox.not_taken(context.db, message, retry, error=outcome.why_not, at=now)
     return outcome.is_messages_fault
 
 

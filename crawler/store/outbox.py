@@ -135,19 +135,6 @@ class Message:
     changes: Sequence[Mapping[str, Any]] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """What becomes of a message that was not taken, and of its receiver.
-
-    at: when it is tried again.  is_dead: it is not.  resume_at: nothing is sent to the receiver before; None where the
-    message was at fault, and not its receiver.
-    """
-
-    at: datetime
-    is_dead: bool
-    resume_at: datetime | None
-
-
 async def put_notices(db: Database, number: int, notices: Sequence[ChangeNotice], *, after: int, until: int) -> bool:
     """Put what a subscription is to be told of a piece of the feed into its outbox, and move its position behind it.
 
@@ -227,9 +214,20 @@ async def taken(db: Database, message: Message, *, at: datetime) -> None:
     await execute(db, TAKEN, values)
 
 
-async def not_taken(db: Database, message: Message, retry: Retry, *, error: str, at: datetime) -> None:
-    """The message was not taken. error: why not, without anything secret.
+async def not_taken(
+    db: Database,
+    message: Message,
+    *,
+    error: str,
+    at: datetime,
+    next_try_at: datetime,
+    is_dead: bool,
+    resume_at: datetime | None,
+) -> None:
+    """Write down that a message was not taken. error: why not, without anything secret.
 
+    next_try_at: when it is tried again.  is_dead: it is not.  resume_at: nothing is sent to the receiver before; None
+    where the message was at fault, and not its receiver.
     What else has been waiting since before a receiver failed for TOO_OLD is given up with it, without another try. Dead
     letters of the subscription that were given up before DEAD_KEPT are forgotten.
     """
@@ -238,16 +236,16 @@ async def not_taken(db: Database, message: Message, retry: Retry, *, error: str,
         "id": message.subscription_id,
         "error": clean(error),
         "at": at,
-        "next_try_at": retry.at,
-        "is_dead": retry.is_dead,
-        "resume_at": retry.resume_at,
+        "next_try_at": next_try_at,
+        "is_dead": is_dead,
+        "resume_at": resume_at,
         "before": at - TOO_OLD,
         "forgotten": at - DEAD_KEPT,
     }
     async with db.transaction() as connection:
         await connection.execute(FAILED, values)
         await connection.execute(FORGET_DEAD, values)
-        if retry.resume_at is None:
+        if resume_at is None:
             return
         failing_since = await fetch_value(connection, FAILING, values)
         if failing_since is not None and failing_since < at - TOO_OLD:

@@ -21,6 +21,7 @@ from crawler.core.visit.lifecycle import LOOKS_BEFORE_A_FAILING_PAGE_PAYS
 from crawler.core.visit.visit import State
 from crawler.store.database import Connection
 from crawler.store.hand_out.scoring import ScoringContext
+from crawler.store.rows import fetch_rows
 
 
 class CandidateRow(NamedTuple):
@@ -242,10 +243,7 @@ async def _read(
         "mix": context.settings.importance_mix,
         "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,
     }
-    async with connection.cursor(binary=True) as cursor:
-        await cursor.execute(pages.encode(), values | measures)
-        columns = await cursor.fetchone()
-    assert columns is not None  # an aggregate always has a row; of NULLs where there is no page
+    (columns,) = await fetch_rows(connection, pages, values | measures, binary=True)  # of NULLs where there is no page
     return list(map(CandidateRow._make, zip(*columns, strict=True))) if columns[0] else []
 
 

@@ -23,7 +23,7 @@ from crawler.core.visit.visit import KnownList, State, Target
 from crawler.store.database import Connection
 from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, held_of
 from crawler.store.hand_out.scoring import ScoringContext
-from crawler.store.rows import from_signed
+from crawler.store.rows import fetch_rows, from_signed
 
 STATES = {state.value: state for state in State}  # which are looked up for every page
 WANTED = {wanted.value: wanted for wanted in Wanted}
@@ -75,9 +75,8 @@ async def targets_of(
     """Targets of the candidates at these indices, in this order."""
     rows = [pages.rows[n] for n in chosen]
     keys = [row.key for row in rows if row.visits or row.state != State.NEW or row.is_list]
-    async with connection.cursor(binary=True) as cursor:
-        await cursor.execute(DETAILS, {"domain_id": domain_id, "keys": keys})
-        details = {row[0]: _details(row) for row in await cursor.fetchall()}
+    found = await fetch_rows(connection, DETAILS, {"domain_id": domain_id, "keys": keys}, binary=True)
+    details = {row[0]: _details(row) for row in found}
     trusts = {no: context.trust(no) for no in {WHOLE_DOMAIN, *(row.prior_no for row in rows)}}
     revisits = {no: trust.revisits for no, trust in trusts.items()}  # handed out so far, of which some are challenges
     return [

@@ -97,18 +97,10 @@ class Calibration:
     scheduled: Agreement
 
 
-@dataclass(frozen=True, slots=True)
-class Audited:
-    """A domain to be audited. budget: requests a day by its user's or its target's wish, None without one."""
-
-    domain: Domain
-    budget: int | None
-
-
-async def domains_to_audit(db: Database, *, only: Domain | None = None) -> list[Audited]:
-    """All domains by name, or one of them."""
+async def domains_to_audit(db: Database, *, only: Domain | None = None) -> list[tuple[Domain, int | None]]:
+    """Return all domains by name, or one of them, each with its requests a day by its user's or its target's wish."""
     rows = await fetch_dicts(db, DOMAINS, {"only": only.id if only else None})
-    return [Audited(domain_from(row), row["budget"]) for row in rows]
+    return [(domain_from(row), row["budget"]) for row in rows]
 
 
 async def calibrate(db: Database, domain: Domain, *, since: date, until: date) -> None:

@@ -45,7 +45,9 @@ async def write(
     turns: sections whose new pages are held back from now on, or let go.  edit: of the site; the last event.
     """
     rows = [_row(visit) for visit in visits if _is_event(visit)]
-    rows += [_turn_row(turn) for turn in turns]
+    for turn in turns:
+        change = HELD_BACK if turn.is_held else LET_GO
+        rows.append((turn.at, key_of(turn.url), turn.url, change, 0, None, "", None, None, None))
     if edit is not None:
         rows.append(_site_row(domain, edit, at=max(visit.at for visit in visits)))
     await copy(connection, "event", EVENT_COLUMNS, ((domain.id, first + n, *row) for n, row in enumerate(rows)))
@@ -65,11 +67,6 @@ def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...
     root = Url(domain.root)
     parts = " ".join(sorted({place.kind for sides in edit.blocks for place in sides if place is not None}))
     return at, key_of(root), root, BOILERPLATE, 0, None, parts, _written(edit.blocks), edit.pages, None
-
-
-def _turn_row(turn: Turn) -> tuple[Any, ...]:
-    change = HELD_BACK if turn.is_held else LET_GO
-    return turn.at, key_of(turn.url), turn.url, change, 0, None, "", None, None, None
 
 
 def parts_of(visit: Visit) -> str:

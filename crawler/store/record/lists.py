@@ -152,7 +152,8 @@ async def admit_listed(
             if stand is None:
                 continue
             admitted.append((link, stand))
-            stand.evidence = hinted_evidence(listed)
+            if listed.gap is not None:  # changefreq adds a part of a change, within its gap
+                stand.evidence = HINTED_CHANGES, HINTED_CHANGES * (listed.gap / DAY)
             if templates is not None and not stand.is_out and not listed.is_list:
                 stand.held_until = templates.time_of(link.url, at, favoured=stand.favoured)
         if books.ordering.order is not Order.DEPTH:  # there, what a page links to comes before what a list names
@@ -174,11 +175,6 @@ async def admit_listed(
             new_lists=len(new_lists),
             signals=signals,
         )
-
-
-def hinted_evidence(listed: ListedLink) -> tuple[float, float]:
-    """What changefreq adds to the belief about a page that was never fetched: a part of a change, within its gap."""
-    return (0.0, 0.0) if listed.gap is None else (HINTED_CHANGES, HINTED_CHANGES * (listed.gap / DAY))
 
 
 async def _compare_dates(
