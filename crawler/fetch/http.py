@@ -29,17 +29,7 @@ from crawler.core.http.response import (
     Validators,
 )
 from crawler.core.http.urls import Authority, Url, host_of
-from crawler.fetch import answers, guard
-from crawler.fetch.connection import (
-    BODY_DETAILS,
-    MAX_HEADER_BYTES,
-    MAX_HEADERS,
-    TRIP,
-    Connector,
-    Proxy,
-    Trip,
-    ask_again_if_stale,
-)
+from crawler.fetch import answers, connection, guard
 
 T = TypeVar("T")
 
@@ -98,13 +88,13 @@ class Http:
     connections: int = 16
     lookup: guard.Lookup = guard.look_up
     trust: ssl.SSLContext | None = None
-    proxy: Proxy | None = None
+    proxy: connection.Proxy | None = None
     _session: aiohttp.ClientSession | None = field(default=None, init=False)
 
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="lookup")
         self._resolver = guard.Resolver(self._threads, self.lookup)
-        connector = Connector(
+        connector = connection.Connector(
             proxy=self.proxy,
             may_ask=self._why_not,
             limit=self.connections,
@@ -120,10 +110,10 @@ class Http:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # the caller's deadline is the only one
-            max_line_size=MAX_HEADER_BYTES,
-            max_field_size=MAX_HEADER_BYTES,
-            max_headers=MAX_HEADERS,
-            middlewares=(ask_again_if_stale,),
+            max_line_size=connection.MAX_HEADER_BYTES,
+            max_field_size=connection.MAX_HEADER_BYTES,
+            max_headers=connection.MAX_HEADERS,
+            middlewares=(connection.ask_again_if_stale,),
         )
         return self
 
@@ -137,7 +127,9 @@ class Http:
     ) -> Relayed | Unreached:
         """What the server says to a page's own request, with all its headers; bounded and guarded as `fetch` is."""
         assert self._session is not None, "use Http in `async with`"
-        trip = Trip(asyncio.get_running_loop().time(), limit=self.max_body_bytes, public_only=bounds.public_only)
+        trip = connection.Trip(
+            asyncio.get_running_loop().time(), limit=self.max_body_bytes, public_only=bounds.public_only
+        )
         return await self._bounded(trip, self._relay(request, trip, access), deadline)
 
     async def fetch(
@@ -161,14 +153,14 @@ class Http:
         assert self._session is not None, "use Http in `async with`"
         first = bounds.first_bytes
         limit = self.max_body_bytes if first is None else max(self.max_body_bytes, MAX_FRAMING * first)
-        trip = Trip(asyncio.get_running_loop().time(), limit=limit, public_only=bounds.public_only)
+        trip = connection.Trip(asyncio.get_running_loop().time(), limit=limit, public_only=bounds.public_only)
         return await self._bounded(
             trip, self._ask(url, method, _headers(validators, language), trip, bounds=bounds, access=access), deadline
         )
 
-    async def _bounded(self, trip: Trip, asking: Awaitable[T], deadline: timedelta) -> T | Unreached:
+    async def _bounded(self, trip: connection.Trip, asking: Awaitable[T], deadline: timedelta) -> T | Unreached:
         """What comes of a request within its deadline; whatever the web does to it is a value."""
-        token = TRIP.set(trip)
+        token = connection.TRIP.set(trip)
         try:
             async with asyncio.timeout(deadline.total_seconds()):
                 return await asking
@@ -177,13 +169,13 @@ class Http:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return answers.unreached(*(trip.excess or answers.reason_of(error, trip)), trip)
         finally:
-            TRIP.reset(token)
+            connection.TRIP.reset(token)
 
     async def addresses(
         self, authority: Authority, *, deadline: timedelta = LOOKUP_DEADLINE
     ) -> tuple[str, ...] | Unreached:
         """The addresses behind an authority that may be asked; at least one, or why there is none."""
-        trip = Trip(asyncio.get_running_loop().time())
+        trip = connection.Trip(asyncio.get_running_loop().time())
         host = host_of(authority)
         try:
             async with asyncio.timeout(deadline.total_seconds()):
@@ -205,7 +197,14 @@ class Http:
         return answers.unreached(Reason.ADDRESS, f"{address} is {why}", trip)
 
     async def _ask(
-        self, url: Url, method: Method, headers: dict[str, str], trip: Trip, *, bounds: Bounds, access: Access
+        self,
+        url: Url,
+        method: Method,
+        headers: dict[str, str],
+        trip: connection.Trip,
+        *,
+        bounds: Bounds,
+        access: Access,
     ) -> Answer:
         first, form = bounds.first_bytes, list(access.form) if method == "POST" else None
         response, body = await self._exchange(method, url, headers, trip, access=access, form=form, first=first)
@@ -215,7 +214,7 @@ class Http:
             return body
         return answers.fetched(response, url, body if first is None else body[:first], trip)
 
-    async def _relay(self, request: Relay, trip: Trip, access: Access) -> Relayed | Unreached:
+    async def _relay(self, request: Relay, trip: connection.Trip, access: Access) -> Relayed | Unreached:
         # Where a jar is kept of the domain, the browser has none of it.
         headers = {name: value for name, value in request.headers if access.cookies is None or name != "cookie"}
         response, body = await self._exchange(request.method, request.url, headers, trip, access=access)
@@ -233,7 +232,7 @@ class Http:
         method: str,
         url: Url,
         headers: dict[str, str],
-        trip: Trip,
+        trip: connection.Trip,
         *,
         access: Access,
         form: Sequence[tuple[str, str]] | None = None,
@@ -266,9 +265,11 @@ class Http:
                 limit_bytes=self.max_body_bytes if first is None else first,
                 is_part=first is not None,
             )
-        return response, answers.unreached(body, BODY_DETAILS[body], trip) if isinstance(body, Reason) else body
+        return response, answers.unreached(body, connection.BODY_DETAILS[body], trip) if isinstance(
+            body, Reason
+        ) else body
 
-    async def _read(self, response: aiohttp.ClientResponse, trip: Trip, first: int | None) -> bytes | Reason:
+    async def _read(self, response: aiohttp.ClientResponse, trip: connection.Trip, first: int | None) -> bytes | Reason:
         parts: list[bytes] = []
         try:
             while part := await response.content.readany():
@@ -285,10 +286,10 @@ class Http:
 
     def _why_not(self, address: str) -> str | None:
         """Why an address may not be asked for the request under way; None if it may."""
-        return guard.refusal(address, allow_private=self.allow_private and not TRIP.get().public_only)
+        return guard.refusal(address, allow_private=self.allow_private and not connection.TRIP.get().public_only)
 
     def _open_socket(self, info: guard.AddressInfo) -> socket.socket:
-        trip = TRIP.get()
+        trip = connection.TRIP.get()
         trip.fresh = True
         try:
             opened = guard.open_socket(info, allow_private=self.allow_private and not trip.public_only)

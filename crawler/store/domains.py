@@ -34,7 +34,6 @@ from crawler.store.rows import (
     fetch_all,
     fetch_dicts,
     fetch_row,
-    fetch_rows,
     fetch_value,
     placeholders,
     to_columns,
@@ -355,7 +354,7 @@ async def expire_leases(db: Database, *, holder_prefix: str) -> int:
     addresses; what it had not recorded is looked at again.
     """
     async with db.transaction() as connection:
-        freed = [domain_id for (domain_id,) in await fetch_rows(connection, EXPIRE, (holder_prefix,))]
+        freed = await fetch_all(connection, scalar_row, EXPIRE, (holder_prefix,))
         await connection.execute(FREE_SLOTS, (freed,))
         return len(freed)
 

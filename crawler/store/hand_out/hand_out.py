@@ -20,7 +20,7 @@ from crawler.core.http.urls import PageKey
 from crawler.core.novelty import LONGEST_WAIT
 from crawler.core.visit.visit import NEVER, State, Target
 from crawler.errors import LeaseLost
-from crawler.store.claim import fence
+from crawler.store.claim.held import fence
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domain_rows import domain_numbered, go_on_after
 from crawler.store.hand_out.candidates import (

@@ -1,6 +1,6 @@
 """Targets of the pages that were selected: with all that is known of each, and the request that it gets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from struct import unpack
 from typing import Any, NamedTuple, cast
@@ -11,18 +11,12 @@ from crawler.core.freshness.terms import Wanted
 from crawler.core.http.response import NO_VALIDATORS
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.page.snapshot import Version
-from crawler.core.validators import (
-    WHOLE_DOMAIN,
-    Trust,
-    Validator,
-    head_validators,
-    is_challenge_due,
-    validators_to_send,
-)
+from crawler.core.validators import WHOLE_DOMAIN, Validator, head_validators, is_challenge_due, validators_to_send
 from crawler.core.visit.visit import KnownList, State, Target
 from crawler.store.database import Connection
 from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, held_of
 from crawler.store.hand_out.scoring import ScoringContext
+from crawler.store.learned.credibility import Trusts
 from crawler.store.rows import fetch_rows, from_signed
 
 STATES = {state.value: state for state in State}  # which are looked up for every page
@@ -93,7 +87,7 @@ def _target(
     pages: ScoredRows,
     n: int,
     details: Details,
-    trusts: Mapping[int, Trust],
+    trusts: Trusts,
     revisits: dict[int, int],
     *,
     context: ScoringContext,

@@ -13,16 +13,7 @@ from crawler.core.freshness.amount import USUAL_AMOUNT
 from crawler.core.freshness.belief import Belief
 from crawler.store.database import Database
 from crawler.store.domain_rows import COLUMNS, domain_from, post_reprice
-from crawler.store.rows import (
-    costs_from,
-    excluded,
-    fetch_dicts,
-    fetch_rows,
-    fetch_value,
-    placeholders,
-    to_columns,
-    unnest,
-)
+from crawler.store.rows import costs_from, excluded, execute, fetch_dicts, fetch_rows, placeholders, to_columns, unnest
 
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
 FLOWS = """
@@ -78,7 +69,6 @@ WRITE = f"""
     SELECT d.id, {placeholders(PLAN_COLUMNS)}
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been removed meanwhile
     ON CONFLICT (domain_id) DO UPDATE SET {excluded(PLAN_COLUMNS)}
- RETURNING domain_id
 """  # noqa: S608  only our own columns are put in
 MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom more
 
@@ -176,7 +166,7 @@ async def write_plan(
     grouped = zip(plan.priors, plan.pages, amounts, strict=True)
     priors = [(no, prior.a, prior.b, pages, amount) for no, (prior, pages, amount) in enumerate(grouped)]
     async with db.transaction() as connection:
-        if await fetch_value(connection, WRITE, values) is None:
+        if not await execute(connection, WRITE, values):
             return
         await connection.execute(WRITE_PRIORS, to_columns(PRIOR_COLUMNS, priors) | {"domain_id": domain.id})
         if wake:

@@ -14,7 +14,7 @@ from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.core.opic.opic import seed_endowment
 from crawler.core.opic.order import head_start
 from crawler.core.visit.visit import State
-from crawler.store.claim import fence
+from crawler.store.claim.held import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import domain_numbered, go_on_after
 from crawler.store.record import shared_schedules, signals

@@ -17,7 +17,7 @@ from crawler.core.opic.order import Order
 from crawler.core.visit.lists import ListedLink, is_ahead, signal_of
 from crawler.core.visit.update import TEACHES
 from crawler.core.visit.visit import TEMPORARY, Link, State, Visit
-from crawler.store.claim import fence
+from crawler.store.claim.held import fence
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.record import admissions, novelty
 from crawler.store.record.opic import load_batch, write_batch
