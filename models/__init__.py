@@ -2,6 +2,6 @@
 
 from sqlmodel import SQLModel
 
-from models import change, domain, duplicate, figures, page, subscription, url_list, visit
+from models import change, domain, page, subscription, visit
 
 metadata = SQLModel.metadata

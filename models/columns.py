@@ -1,85 +1,112 @@
-"""The column types that every table shares."""
+"""What tables share: how they are named, the columns that begin them, and the types of columns."""
 
+import re
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, DateTime, Double, ForeignKey, Integer, LargeBinary, SmallInteger, Text
-from sqlalchemy import text as sql
-from sqlalchemy.dialects.postgresql import ARRAY
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.orm import declared_attr
+from sqlmodel import Field, SQLModel
 
 
-def instant(*, nullable: bool = False) -> Any:
+class Table(SQLModel):
+    """A table that has the name of its class: `PageLinks` is page_links."""
+
+    @declared_attr.directive
+    def __tablename__(cls) -> str:  # noqa: N805  SQLAlchemy calls it with the class
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+
+
+class DomainTable(Table):
+    """A small table, whose rows belong to a domain and are removed with it."""
+
+    domain_id: int = Field(primary_key=True, sa_type=sa.BigInteger, foreign_key="domain.id", ondelete="CASCADE")
+
+
+class PageTable(Table):
+    """A large table with rows of pages; they carry no foreign key, they live and die with a partition."""
+
+    domain_id: int = Field(primary_key=True, sa_type=sa.BigInteger)
+    key: bytes = Field(primary_key=True, sa_type=sa.LargeBinary)
+
+
+def instant(*, nullable: bool = False, key: bool = False) -> Any:
     """An aware instant."""
-    return Column(DateTime(timezone=True), nullable=nullable)
-
-
-def text(*, nullable: bool = False, default: str | None = None) -> Any:
-    """Text of any length: a URL has no 255 characters' limit here."""
-    return Column(Text, nullable=nullable, server_default=default)
-
-
-def texts() -> Any:
-    """A list of texts, empty by default."""
-    return Column(ARRAY(Text), nullable=False, server_default="{}")
-
-
-def counts() -> Any:
-    """A list of numbers of 32 bits, empty by default."""
-    return Column(ARRAY(Integer), nullable=False, server_default="{}")
-
-
-def octets(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
-    """Bytes: a page's key, a digest, a body."""
-    return Column(LargeBinary, nullable=nullable, primary_key=key, server_default=default)
-
-
-def big(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
-    """64 bits."""
-    counted: Any = False if key else "auto"
-    return Column(
-        BigInteger, nullable=nullable, primary_key=key, server_default=_number(default), autoincrement=counted
-    )
-
-
-def count(*, nullable: bool = False, default: str | None = "0") -> Any:
-    """32 bits, from nothing upwards."""
-    return Column(Integer, nullable=nullable, server_default=_number(default))
-
-
-def small(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
-    """16 bits."""
-    counted: Any = False if key else "auto"
-    return Column(
-        SmallInteger, nullable=nullable, primary_key=key, server_default=_number(default), autoincrement=counted
-    )
+    return sa.Column(sa.DateTime(timezone=True), nullable=nullable, primary_key=key)
 
 
 def instants() -> Any:
     """A list of instants, empty by default."""
-    return Column(ARRAY(DateTime(timezone=True)), nullable=False, server_default="{}")
+    return sa.Column(ARRAY(sa.DateTime(timezone=True)), nullable=False, server_default="{}")
 
 
-def reals() -> Any:
-    """A list of doubles, empty by default."""
-    return Column(ARRAY(Double), nullable=False, server_default="{}")
+def text(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
+    """Text of any length: a URL has no 255 characters' limit here."""
+    return sa.Column(sa.Text, nullable=nullable, primary_key=key, server_default=default)
+
+
+def texts() -> Any:
+    """A list of texts, empty by default."""
+    return sa.Column(ARRAY(sa.Text), nullable=False, server_default="{}")
+
+
+def flag(*, default: str = "false") -> Any:
+    """True or false."""
+    return sa.Column(sa.Boolean, nullable=False, server_default=default)
+
+
+def document(*, nullable: bool = False, default: str | None = None) -> Any:
+    """A value as JSON."""
+    return sa.Column(JSONB, nullable=nullable, server_default=default)
+
+
+def octets(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
+    """Bytes: a page's key, a digest, a body."""
+    return sa.Column(sa.LargeBinary, nullable=nullable, primary_key=key, server_default=default)
+
+
+def big(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
+    """64 bits."""
+    return _number(sa.BigInteger, nullable=nullable, key=key, default=default)
+
+
+def count(*, nullable: bool = False, key: bool = False, default: str | None = "0") -> Any:
+    """32 bits, from nothing upwards."""
+    return _number(sa.Integer, nullable=nullable, key=key, default=default)
+
+
+def counts() -> Any:
+    """A list of numbers of 32 bits, empty by default."""
+    return sa.Column(ARRAY(sa.Integer), nullable=False, server_default="{}")
+
+
+def small(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
+    """16 bits."""
+    return _number(sa.SmallInteger, nullable=nullable, key=key, default=default)
 
 
 def real(*, nullable: bool = False, default: str | None = None) -> Any:
     """A double."""
-    return Column(Double, nullable=nullable, server_default=_number(default))
+    return _number(sa.Double, nullable=nullable, default=default)
 
 
-def domain_key(*, key: bool = True) -> Any:
-    """The domain that a row belongs to; rows of big tables carry no foreign key, they live and die with a partition."""
-    return Column(BigInteger, primary_key=key, nullable=False, autoincrement=False)
+def reals() -> Any:
+    """A list of doubles, empty by default."""
+    return sa.Column(ARRAY(sa.Double), nullable=False, server_default="{}")
 
 
-def domain_reference(*, key: bool = True) -> Any:
-    """The domain of a row of a small table, as a foreign key: removing the domain removes the row."""
-    return Column(
-        BigInteger, ForeignKey("domain.id", ondelete="CASCADE"), primary_key=key, nullable=False, autoincrement=False
-    )
+def identity() -> Any:
+    """A number that Postgres gives each row."""
+    return sa.Column(sa.BigInteger, sa.Identity(always=True), primary_key=True)
 
 
-def _number(default: str | None) -> Any:
-    """A number as SQL has it, not as a text that Postgres has to convert."""
-    return None if default is None else sql(default)
+def reference(table: str, *, key: bool = False, nullable: bool = False) -> Any:
+    """A row of another small table, as a foreign key: removing it removes this row."""
+    target = sa.ForeignKey(f"{table}.id", ondelete="CASCADE")
+    return sa.Column(sa.BigInteger, target, primary_key=key, nullable=nullable)
+
+
+def _number(kind: Any, *, nullable: bool, default: str | None, key: bool = False) -> Any:
+    """Return the column of a number, whose default is one in SQL, not a text that Postgres has to convert."""
+    number = None if default is None else sa.text(default)
+    return sa.Column(kind, nullable=nullable, primary_key=key, server_default=number, autoincrement=False)

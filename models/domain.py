@@ -4,14 +4,30 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Date, Identity, Index, UniqueConstraint
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import Boolean, CheckConstraint, Column, Date, Index, Interval, UniqueConstraint
 from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
 from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of
 from crawler.core.setting import Kind, Setting
-from models.columns import big, count, domain_reference, instant, instants, octets, real, reals, small, text, texts
+from models.columns import (
+    DomainTable,
+    Table,
+    big,
+    count,
+    document,
+    flag,
+    identity,
+    instant,
+    instants,
+    octets,
+    real,
+    reals,
+    reference,
+    small,
+    text,
+    texts,
+)
 
 # Rows that every look rewrites need room on their own page for a HOT update.
 SMALL_AND_HOT = {"info": {"storage": "fillfactor = 50"}}
@@ -19,13 +35,12 @@ SMALL_AND_HOT = {"info": {"storage": "fillfactor = 50"}}
 FOR_EVER = {"keep_visits_s", "keep_changes_s"}
 
 
-class Domain(SQLModel, table=True):
+class Domain(Table, table=True):
     """Settings of one authority, written by its user. Null means: as everywhere.
 
     There is a column for each setting of the table in crawler/core/domain_settings.py, within its bounds.
     """
 
-    __tablename__ = "domain"
     __table_args__ = (
         CheckConstraint("scheme IN ('http', 'https')", name="domain_scheme"),
         CheckConstraint("state IN ('active', 'paused')", name="domain_state_known"),
@@ -33,7 +48,7 @@ class Domain(SQLModel, table=True):
         CheckConstraint("value IN ('amount', 'changes')", name="domain_value"),
         CheckConstraint("render IN ('auto', 'always', 'never')", name="domain_render"),
     )
-    id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
+    id: int = Field(sa_column=identity())
     authority: str = Field(sa_column=Column(text().type, nullable=False, unique=True))
     scheme: str = Field(sa_column=text())
     state: str = Field(sa_column=text(default="active"))
@@ -54,7 +69,7 @@ def _column_of(setting: Setting) -> Column[Any]:
         case Kind.TEXTS:
             column = texts()
         case Kind.FLAG:
-            column = Column(Boolean, nullable=False, server_default="false")
+            column = flag()
         case Kind.COUNT:
             column = count(nullable=nullable, default=number)
         case Kind.BYTES:
@@ -89,21 +104,19 @@ for _setting in SETTINGS:
         _table.append_constraint(_check)
 
 
-class Rule(SQLModel, table=True):
+class Rule(DomainTable, table=True):
     """A user's rule for the pages of one pattern. pages: so many of them are admitted, where max_pages limits that."""
 
-    __tablename__ = "rule"
     __table_args__ = (
         CheckConstraint("least_s > 0 AND most_s > 0 AND weight > 0 AND max_pages >= 0", name="rule_bounds"),
         CheckConstraint("render IN ('auto', 'always', 'never')", name="rule_render"),
     )
-    domain_id: int = Field(sa_column=domain_reference())
     no: int = Field(sa_column=small(key=True))
     pattern: str = Field(sa_column=text())
     least_s: float | None = Field(sa_column=real(nullable=True))
     most_s: float | None = Field(sa_column=real(nullable=True))
     weight: float | None = Field(sa_column=real(nullable=True))
-    once: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    once: bool = Field(sa_column=flag())
     max_pages: int | None = Field(sa_column=count(nullable=True, default=None))
     pages: int = Field(sa_column=big(default="0"))
     ignore: list[str] = Field(sa_column=texts())
@@ -112,15 +125,13 @@ class Rule(SQLModel, table=True):
     render: str | None = Field(sa_column=text(nullable=True))
 
 
-class Prior(SQLModel, table=True):
+class Prior(DomainTable, table=True):
     """The prior of a group of pages for the change rate of each: Gamma(a, b), b in days. no 0: the whole domain."""
 
-    __tablename__ = "prior"
     __table_args__ = (
         UniqueConstraint("domain_id", "template", name="prior_template"),
         CheckConstraint("a > 0 AND b > 0", name="prior_gamma"),
     )
-    domain_id: int = Field(sa_column=domain_reference())
     no: int = Field(sa_column=small(key=True))
     template: str = Field(sa_column=text())
     a: float = Field(sa_column=real())
@@ -131,18 +142,17 @@ class Prior(SQLModel, table=True):
     first_looks: float = Field(sa_column=real(default="0"))
     novelty: float = Field(sa_column=real(default="0"))
     held_until: datetime | None = Field(sa_column=instant(nullable=True))  # the last time given to a page held back
-    is_moving: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    is_moving: bool = Field(sa_column=flag())
 
 
-class KindPrior(SQLModel, table=True):
+class KindPrior(Table, table=True):
     """What is expected of a page of a new domain, by the kind of its site (crawler/core/freshness/prior.py).
 
     kind: "*" for domains of any.  pages, domains: that were looked at again, and from which it was learnt.
     """
 
-    __tablename__ = "kind_prior"
     __table_args__ = (CheckConstraint("a > 0 AND b > 0", name="kind_prior_gamma"),)
-    kind: str = Field(sa_column=Column(text().type, primary_key=True))
+    kind: str = Field(sa_column=text(key=True))
     a: float = Field(sa_column=real())
     b: float = Field(sa_column=real())
     pages: int = Field(sa_column=big())
@@ -150,60 +160,32 @@ class KindPrior(SQLModel, table=True):
     planned_at: datetime = Field(sa_column=instant())
 
 
-class DomainNovelty(SQLModel, table=True):
-    """What the new pages of a domain have said of late, as hashes; packed (crawler/store/record/novelty.py)."""
+class DomainMemory(DomainTable, table=True):
+    """What visits have taught of a domain, packed; a row for each kind (crawler/store/learned/memories.py)."""
 
-    __tablename__ = "domain_novelty"
-    domain_id: int = Field(sa_column=domain_reference())
+    kind: str = Field(sa_column=text(key=True))
     memory: bytes = Field(sa_column=octets())
 
 
-class DomainMask(SQLModel, table=True):
-    """The noise mask of a domain, learnt from looks; packed (crawler/store/learned/memories.py)."""
-
-    __tablename__ = "domain_mask"
-    domain_id: int = Field(sa_column=domain_reference())
-    mask: bytes = Field(sa_column=octets())
-
-
-class DomainSoftErrors(SQLModel, table=True):
-    """The soft errors that a domain is known for; packed (crawler/store/learned/memories.py)."""
-
-    __tablename__ = "domain_soft_errors"
-    domain_id: int = Field(sa_column=domain_reference())
-    memory: bytes = Field(sa_column=octets())
-
-
-class DomainRenders(SQLModel, table=True):
-    """What renders of a domain's pages have brought; packed (crawler/store/learned/memories.py)."""
-
-    __tablename__ = "domain_renders"
-    domain_id: int = Field(sa_column=domain_reference())
-    memory: bytes = Field(sa_column=octets())
-
-
-class DomainTrust(SQLModel, table=True):
+class DomainTrust(DomainTable, table=True):
     """How far the validators of one group of pages can be believed (crawler/core/validators.py).
 
     prior_no: of the group.  revisits: handed out since the last lie.  stats: by validator, what looks found.
     """
 
-    __tablename__ = "domain_trust"
-    domain_id: int = Field(sa_column=domain_reference())
     prior_no: int = Field(sa_column=small(key=True))
     revisits: int = Field(sa_column=count())
     challenges: int = Field(sa_column=count())
-    stats: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
+    stats: dict[str, Any] = Field(sa_column=document(default="{}"))
 
 
-class DomainSource(SQLModel, table=True):
+class DomainSource(DomainTable, table=True):
     """A source of change signals about a domain's pages (crawler/core/freshness/source_record.py).
 
     no: from 0; pages count its signals by that.  signals: taken in so far.  recall, noise, silence: what its word is
     worth; weighed: the same when due times were last made by it.  record: what looks have found.
     """
 
-    __tablename__ = "domain_source"
     __table_args__ = (
         UniqueConstraint("domain_id", "source", name="domain_source_name"),
         CheckConstraint(
@@ -211,7 +193,6 @@ class DomainSource(SQLModel, table=True):
             name="domain_source_bounds",
         ),
     )
-    domain_id: int = Field(sa_column=domain_reference())
     no: int = Field(sa_column=small(key=True))
     source: str = Field(sa_column=text())
     signals: int = Field(sa_column=big(default="0"))
@@ -222,15 +203,13 @@ class DomainSource(SQLModel, table=True):
     weighed_recall: float = Field(sa_column=real())
     weighed_noise: float = Field(sa_column=real())
     weighed_silence: float = Field(sa_column=real())
-    record: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
+    record: dict[str, Any] = Field(sa_column=document(default="{}"))
 
 
-class DomainPlan(SQLModel, table=True):
+class DomainPlan(DomainTable, table=True):
     """What the plan says about a domain, written by whoever plans."""
 
-    __tablename__ = "domain_plan"
     __table_args__ = (CheckConstraint("price_request > 0 AND price_byte >= 0", name="domain_plan_price"),)
-    domain_id: int = Field(sa_column=domain_reference())
     importance: float = Field(sa_column=real(default=None))
     planned_at: datetime = Field(sa_column=instant())
     # What a request and a byte must be worth, in importance x days; null: as everywhere.
@@ -243,11 +222,9 @@ class DomainPlan(SQLModel, table=True):
     finding: str = Field(sa_column=text(default=""))
 
 
-class Calibration(SQLModel, table=True):
+class Calibration(DomainTable, table=True):
     """One day's looks: the chances of change that were given before them, and the changes that they found."""
 
-    __tablename__ = "calibration"
-    domain_id: int = Field(sa_column=domain_reference())
     day: date = Field(sa_column=Column(Date, primary_key=True))
     audit: bool = Field(sa_column=Column(Boolean, primary_key=True))
     looks: int = Field(sa_column=big())
@@ -256,10 +233,9 @@ class Calibration(SQLModel, table=True):
     variance: float = Field(sa_column=real())
 
 
-class Ledger(SQLModel, table=True):
+class Ledger(Table, table=True):
     """Requests and bytes of one UTC day that all domains together have spent. One row."""
 
-    __tablename__ = "ledger"
     __table_args__ = (CheckConstraint("no = 1", name="ledger_one"),)
     no: int = Field(sa_column=small(key=True))
     day: date = Field(sa_column=Column(Date, nullable=False))
@@ -268,25 +244,22 @@ class Ledger(SQLModel, table=True):
     forgotten_places: int = Field(sa_column=big(default="0"))  # of the feed, of domains that were removed since
 
 
-class DomainAlias(SQLModel, table=True):
+class DomainAlias(Table, table=True):
     """Another name of a domain, seen when its root was fetched at registration."""
 
-    __tablename__ = "domain_alias"
-    authority: str = Field(sa_column=Column(text().type, primary_key=True))
-    domain_id: int = Field(sa_column=domain_reference(key=False))
+    authority: str = Field(sa_column=text(key=True))
+    domain_id: int = Field(sa_column=reference("domain"))
 
 
-class DomainState(SQLModel, table=True):
+class DomainState(DomainTable, table=True):
     """The narrow hot row that a claim locks: lease, times, economy, ledger. The holder alone writes it."""
 
-    __tablename__ = "domain_state"
     __table_args__ = (
         CheckConstraint("reserve >= 0 AND dormant >= 0", name="domain_state_reserve"),
         CheckConstraint("(lease_token IS NULL) = (leased_until IS NULL)", name="domain_state_lease_whole"),
         Index("domain_state_wake", "wake_at", "domain_id"),
         SMALL_AND_HOT,
     )
-    domain_id: int = Field(sa_column=domain_reference())
     # The lease, in real time.
     lease_token: UUID | None = Field(sa_column=Column(Uuid, nullable=True))
     leased_until: datetime | None = Field(sa_column=instant(nullable=True))
@@ -324,7 +297,7 @@ class DomainState(SQLModel, table=True):
     activity_at: list[datetime] = Field(sa_column=instants())
     activity_ahead: list[float] = Field(sa_column=reals())
     # Mean requests and bytes of a look, by kind.
-    costs: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
+    costs: dict[str, Any] = Field(sa_column=document(default="{}"))
     # The change feed.
     next_event: int = Field(sa_column=big(default="1"))
     stamped_event: int = Field(sa_column=big(default="0"))
@@ -333,26 +306,22 @@ class DomainState(SQLModel, table=True):
     forgotten_until: int = Field(sa_column=big(default="0"))
 
 
-class Pool(SQLModel, table=True):
+class Pool(DomainTable, table=True):
     """Pages that the reserve pays alike: how many, and what each was paid since the beginning."""
 
-    __tablename__ = "pool"
     __table_args__ = (
         CheckConstraint("pages >= 0", name="pool_pages"),
         CheckConstraint("pool BETWEEN 0 AND 3", name="pool_known"),
         SMALL_AND_HOT,
     )
-    domain_id: int = Field(sa_column=domain_reference())
     pool: int = Field(sa_column=small(key=True))
     pages: int = Field(sa_column=big(default="0"))
     dividend: int = Field(sa_column=big(default="0"))
 
 
-class Robots(SQLModel, table=True):
+class Robots(DomainTable, table=True):
     """The domain's robots.txt: the last good copy, and how the last request for it ended."""
 
-    __tablename__ = "robots"
-    domain_id: int = Field(sa_column=domain_reference())
     body: bytes | None = Field(sa_column=octets(nullable=True))
     outcome: str = Field(sa_column=text())
     fetched_at: datetime = Field(sa_column=instant())
@@ -360,28 +329,79 @@ class Robots(SQLModel, table=True):
     due_at: datetime = Field(sa_column=instant())
 
 
-class AddressSlot(SQLModel, table=True):
+class AddressSlot(Table, table=True):
     """A network address, held with a lease, so that of many names on one server one is crawled at a time."""
 
-    __tablename__ = "address_slot"
-    address: str = Field(sa_column=Column(text().type, primary_key=True))
-    domain_id: int = Field(sa_column=domain_reference(key=False))
+    address: str = Field(sa_column=text(key=True))
+    domain_id: int = Field(sa_column=reference("domain"))
     lease_token: UUID = Field(sa_column=Column(Uuid, nullable=False))
     held_until: datetime = Field(sa_column=instant())
 
 
-class Inbox(SQLModel, table=True):
+class Inbox(Table, table=True):
     """Messages for the holder of a domain's lease; append-only, drained in chunks."""
 
-    __tablename__ = "inbox"
     __table_args__ = (
         CheckConstraint(
             "kind IN ('seed', 'refresh', 'reorder', 'audit', 'reprice', 'share', 'window', 'signal')", name="inbox_kind"
         ),
         Index("inbox_domain", "domain_id", "id"),
     )
-    id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
-    domain_id: int = Field(sa_column=domain_reference(key=False))
+    id: int = Field(sa_column=identity())
+    domain_id: int = Field(sa_column=reference("domain"))
     kind: str = Field(sa_column=text())
-    payload: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
+    payload: dict[str, Any] = Field(sa_column=document(default="{}"))
     arrived_at: datetime = Field(sa_column=instant())
+
+
+def span() -> Any:
+    """A length of time, where there is one."""
+    return Column(Interval, nullable=True)
+
+
+class DomainFigures(DomainTable, table=True):
+    """Counts and freshness of all pages of a domain. alike: groups of near-duplicates; null where not looked for."""
+
+    counted_at: datetime = Field(sa_column=instant())
+    new: int = Field(sa_column=big(default="0"))
+    held_back: int = Field(sa_column=big(default="0"))
+    known: int = Field(sa_column=big(default="0"))
+    gone: int = Field(sa_column=big(default="0"))
+    dead_links: int = Field(sa_column=big(default="0"))
+    moved: int = Field(sa_column=big(default="0"))
+    refused: int = Field(sa_column=big(default="0"))
+    withheld: int = Field(sa_column=big(default="0"))
+    freshness: float | None = Field(sa_column=real(nullable=True))
+    freshness_plain: float | None = Field(sa_column=real(nullable=True))
+    oldest_look_at: datetime | None = Field(sa_column=instant(nullable=True))
+    alike: list[Any] | None = Field(sa_column=document(nullable=True))
+
+
+class FreshnessFigures(DomainTable, table=True):
+    """Freshness, ages and intervals of a part of a domain's pages: all, those of a template or of a decile.
+
+    template: empty but for a template's row.  decile: of importance, 1 to 10; 0 but for a decile's row.
+    """
+
+    __table_args__ = (
+        CheckConstraint("grouped_by IN ('domain', 'template', 'decile')", name="freshness_figures_group"),
+    )
+    grouped_by: str = Field(sa_column=text(key=True))
+    template: str = Field(sa_column=text(key=True))
+    decile: int = Field(sa_column=small(key=True))
+    pages: int = Field(sa_column=big())
+    freshness: float | None = Field(sa_column=real(nullable=True))
+    freshness_plain: float | None = Field(sa_column=real(nullable=True))
+    mean_age: timedelta | None = Field(sa_column=span())
+    oldest_age: timedelta | None = Field(sa_column=span())
+    shortest_interval: timedelta | None = Field(sa_column=span())
+    mean_interval: timedelta | None = Field(sa_column=span())
+    longest_interval: timedelta | None = Field(sa_column=span())
+
+
+class TopPage(DomainTable, table=True):
+    """The most important pages of a domain, by what they are asked for. ranking: a state, or all, failing, rendered."""
+
+    ranking: str = Field(sa_column=text(key=True))
+    place: int = Field(sa_column=small(key=True))
+    key: bytes = Field(sa_column=octets())

@@ -2,11 +2,26 @@
 
 from datetime import datetime
 
-from sqlalchemy import Boolean, CheckConstraint, Column, Index, desc
+from sqlalchemy import CheckConstraint, Index, desc
 from sqlalchemy import text as sql
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
-from models.columns import big, count, counts, domain_key, instant, instants, octets, real, small, text, texts
+from models.columns import (
+    DomainTable,
+    PageTable,
+    Table,
+    big,
+    count,
+    counts,
+    flag,
+    instant,
+    instants,
+    octets,
+    real,
+    small,
+    text,
+    texts,
+)
 
 HASHED = "HASH (domain_id)"
 
@@ -16,10 +31,9 @@ def rewritten(fill: int) -> dict[str, str]:
     return {"storage": f"fillfactor = {fill}, autovacuum_vacuum_scale_factor = 0.05"}
 
 
-class Page(SQLModel, table=True):
+class Page(PageTable, table=True):
     """A URL that we keep looking at. Wide, and without an index on anything that a look changes."""
 
-    __tablename__ = "page"
     __table_args__ = (
         CheckConstraint("octet_length(key) = 16", name="page_key"),
         CheckConstraint("octet_length(url) <= 8192", name="page_url"),
@@ -29,8 +43,6 @@ class Page(SQLModel, table=True):
         Index("page_withheld", "domain_id", postgresql_where=sql("withheld_since IS NOT NULL")),
         {"postgresql_partition_by": HASHED, "info": rewritten(85)},
     )
-    domain_id: int = Field(sa_column=domain_key())
-    key: bytes = Field(sa_column=octets(key=True))
     url: str = Field(sa_column=text())
     first_seen_at: datetime = Field(sa_column=instant())
     # Validators and size of the last good answer.
@@ -69,7 +81,7 @@ class Page(SQLModel, table=True):
     main_digest: bytes | None = Field(sa_column=octets(nullable=True))
     shape_digest: bytes | None = Field(sa_column=octets(nullable=True))
     fingerprint: int | None = Field(sa_column=big(nullable=True))
-    is_rendered: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))  # in a browser
+    is_rendered: bool = Field(sa_column=flag())  # in a browser
     # Signals of change since its last good look: a byte for each source of the domain, by its number; and by that, too,
     # when each source last said that it had changed.
     signals: bytes = Field(sa_column=octets(default=""))
@@ -77,17 +89,16 @@ class Page(SQLModel, table=True):
     # Whose schedule it shares, as long as their main texts are the same; it is due by a clock of its own.
     leader: bytes | None = Field(sa_column=octets(nullable=True))
     # Its URL, or its canonical link, too, says that it is that page: then it is not visited whenever that one changes.
-    is_copy: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    is_copy: bool = Field(sa_column=flag())
 
 
-class Frontier(SQLModel, table=True):
+class Frontier(PageTable, table=True):
     """Which page next: state, due time, and a rank for pages never fetched (crawler/core/opic/order.py).
 
     due_at: of a new page, when it may be asked for, since pages like it have brought nothing new; null: in its turn.
     section: the page's group, by which such pages are found (page.prior_no).
     """
 
-    __tablename__ = "frontier"
     __table_args__ = (
         CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
         CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
@@ -111,13 +122,11 @@ class Frontier(SQLModel, table=True):
         Index("frontier_due_order", "domain_id", "due_at", "key", postgresql_where=sql("state <> 'new'")),
         {"postgresql_partition_by": HASHED, "info": rewritten(70)},
     )
-    domain_id: int = Field(sa_column=domain_key())
-    key: bytes = Field(sa_column=octets(key=True))
     state: str = Field(sa_column=text())
     rank: int = Field(sa_column=count())
     depth: int = Field(sa_column=small(default="0"))
     due_at: datetime | None = Field(sa_column=instant(nullable=True))
-    favoured: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    favoured: bool = Field(sa_column=flag())
     url_score: float = Field(sa_column=real(default="1"))
     # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample,
     # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others,
@@ -128,29 +137,25 @@ class Frontier(SQLModel, table=True):
     section: int = Field(sa_column=small(default="0"))
 
 
-class Cash(SQLModel, table=True):
+class Cash(PageTable, table=True):
     """A page's part in the economy; no row, no part. Its cash is net + the dividend of its pool."""
 
-    __tablename__ = "cash"
     __table_args__ = (
         CheckConstraint("pool BETWEEN 0 AND 3", name="cash_pool"),
         {"postgresql_partition_by": HASHED, "info": rewritten(70)},
     )
-    domain_id: int = Field(sa_column=domain_key())
-    key: bytes = Field(sa_column=octets(key=True))
     pool: int = Field(sa_column=small())
     net: int = Field(sa_column=big())
     history: float = Field(sa_column=real(default="0"))
     clock: float = Field(sa_column=real(default="0"))
 
 
-class PageLinks(SQLModel, table=True):
+class PageLinks(PageTable, table=True):
     """The distinct in-domain links of the last reading, 16 bytes each, along which an unchanged page settles.
 
     external_domains: other domains it links to.  external_link_counts: by how many links each.
     """
 
-    __tablename__ = "page_links"
     __table_args__ = (
         CheckConstraint("octet_length(targets) % 16 = 0", name="page_links_whole"),
         CheckConstraint(
@@ -158,27 +163,22 @@ class PageLinks(SQLModel, table=True):
         ),
         {"postgresql_partition_by": HASHED},
     )
-    domain_id: int = Field(sa_column=domain_key())
-    key: bytes = Field(sa_column=octets(key=True))
     targets: bytes = Field(sa_column=octets())
     external_domains: list[str] = Field(sa_column=texts())
     external_link_counts: list[int] = Field(sa_column=counts())
 
 
-class SnapshotRow(SQLModel, table=True):
+class Snapshot(PageTable, table=True):
     """One version of a page, written only when something changed.
 
     is_kept: its text, its headers and its body are there; of one that was thinned out only this row is.
     """
 
-    __tablename__ = "snapshot"
     __table_args__ = (
         CheckConstraint("number >= 1", name="snapshot_number"),
         Index("snapshot_body", "domain_id", "body_digest", postgresql_where=sql("is_kept")),
         {"postgresql_partition_by": HASHED},
     )
-    domain_id: int = Field(sa_column=domain_key())
-    key: bytes = Field(sa_column=octets(key=True))
     number: int = Field(primary_key=True)
     at: datetime = Field(sa_column=instant())
     title: str = Field(sa_column=text())
@@ -191,20 +191,100 @@ class SnapshotRow(SQLModel, table=True):
     main_digest: bytes = Field(sa_column=octets())
     fingerprint: int | None = Field(sa_column=big(nullable=True))
     distance_bits: int | None = Field(sa_column=small(nullable=True))
-    is_rendered: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
-    is_kept: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="true"))
+    is_rendered: bool = Field(sa_column=flag())
+    is_kept: bool = Field(sa_column=flag(default="true"))
 
 
-class Content(SQLModel, table=True):
+class Content(Table, table=True):
     """A body, once per domain and digest, compressed."""
 
-    __tablename__ = "content"
     __table_args__ = (
         CheckConstraint("encoding IN ('identity', 'zstd')", name="content_encoding"),
         {"postgresql_partition_by": HASHED},
     )
-    domain_id: int = Field(sa_column=domain_key())
+    domain_id: int = Field(sa_column=big(key=True))
     digest: bytes = Field(sa_column=octets(key=True))
     encoding: str = Field(sa_column=text())
     body_bytes: int = Field(sa_column=count())
     data: bytes = Field(sa_column=octets())
+
+
+class PageFingerprint(PageTable, table=True):
+    """The fingerprint of a page's last version, as far as the events were read; pages with little text have none."""
+
+    __table_args__ = (
+        Index("page_fingerprint_pages", "domain_id", "fingerprint", "key"),
+        {"postgresql_partition_by": HASHED},
+    )
+    fingerprint: int = Field(sa_column=big())
+
+
+class FingerprintBand(Table, table=True):
+    """A quarter of a fingerprint, with which to find those that differ in three bits at most: one quarter is equal.
+
+    band: 65536 times the number of the quarter, 0 to 3, plus its 16 bits. Four rows for a fingerprint, however many
+    pages have it.
+    """
+
+    __table_args__ = (
+        CheckConstraint("band BETWEEN 0 AND 262143", name="fingerprint_band_quarters"),
+        {"postgresql_partition_by": HASHED},
+    )
+    domain_id: int = Field(sa_column=big(key=True))
+    band: int = Field(sa_column=count(key=True, default=None))
+    fingerprint: int = Field(sa_column=big(key=True))
+
+
+class FingerprintCursor(DomainTable, table=True):
+    """Up to which of its events a domain's fingerprints are filled in."""
+
+    event: int = Field(sa_column=big(default="0"))
+
+
+class UrlList(DomainTable, table=True):
+    """A page that is a URL list: a sitemap, an index, a feed or a text file (crawler/core/visit/lists.py).
+
+    kind: "" for one that was never read.  found_by: how it became known.  worth: of a look that tells anything, in
+    pages of mean importance.  entries, others, refused, unusable, finding: of the last look.  reads, told, new_pages,
+    hints: of all looks.  hints_checked: of the hints, those that a look has tested since; hints_true: that were so;
+    hints_expected: changes that were to be expected at these looks without them.
+    """
+
+    __table_args__ = (
+        CheckConstraint("kind IN ('', 'sitemap', 'index', 'feed', 'text')", name="url_list_kind"),
+        CheckConstraint("found_by IN ('robots', 'usual', 'page', 'list', 'body')", name="url_list_found_by"),
+        CheckConstraint("worth >= 0 AND hints_true <= hints_checked", name="url_list_worth"),
+    )
+    key: bytes = Field(sa_column=octets(key=True))
+    kind: str = Field(sa_column=text(default=""))
+    found_by: str = Field(sa_column=text())
+    found_at: datetime = Field(sa_column=instant())
+    worth: float = Field(sa_column=real(default="1"))
+    entries: int = Field(sa_column=count())
+    others: int = Field(sa_column=count())
+    refused: int = Field(sa_column=count())
+    unusable: int = Field(sa_column=count())
+    finding: str = Field(sa_column=text(default=""))
+    reads: int = Field(sa_column=count())
+    told: int = Field(sa_column=count())
+    new_pages: int = Field(sa_column=big(default="0"))
+    hints: int = Field(sa_column=big(default="0"))
+    hints_checked: int = Field(sa_column=big(default="0"))
+    hints_true: int = Field(sa_column=big(default="0"))
+    hints_expected: float = Field(sa_column=real(default="0"))
+
+
+class Announced(PageTable, table=True):
+    """The last date that the lists of one source gave a page.
+
+    list_key: of the list that gave it.  is_open: it tells of a change that no look has tested yet.
+    """
+
+    __table_args__ = (
+        CheckConstraint("source IN ('sitemap', 'feed')", name="announced_source"),
+        {"postgresql_partition_by": HASHED},
+    )
+    source: str = Field(sa_column=text(key=True))
+    at: datetime = Field(sa_column=instant())
+    list_key: bytes = Field(sa_column=octets())
+    is_open: bool = Field(sa_column=flag())

@@ -12,7 +12,6 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql.ddl import ExecutableDDLElement
 
 from models import metadata
-from models.visit import VisitRow
 
 # Measured with 1, 4 and 16: docs/decisions/0046-four-partitions.md. The planner takes as long with each.
 DEFAULT_PARTITIONS = 4
@@ -75,7 +74,7 @@ def read_definitions(name: str) -> str:
     statements = (SQL / f"{name}.sql").read_text()
     if name != "visits":
         return statements
-    columns = [column.name for column in VisitRow.metadata.tables["visit"].columns]
+    columns = [column.name for column in metadata.tables["visit"].columns]
     of_pack = [name for name in columns if name not in {"domain_id", "key"}]
     key = "substring(p.keys FROM (16 * x.place - 15)::int FOR 16) AS key"
     arrays = ", ".join(f"p.{name}" for name in of_pack)

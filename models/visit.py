@@ -7,20 +7,19 @@ pack has an array for each column of a visit.
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Boolean, CheckConstraint, Column, DateTime, Index, Integer
+from sqlalchemy import CheckConstraint, Column, Index
 from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
-from models.columns import big, count, domain_key, instant, octets, real, small, text
+from models.columns import PageTable, Table, big, count, flag, instant, octets, real, small, text
 from models.page import HASHED
 
 
-class VisitRow(SQLModel, table=True):
+class Visit(PageTable, table=True):
     """One look: what came, what it meant, what it cost, when next."""
 
-    __tablename__ = "visit"
     __table_args__ = (
         CheckConstraint("answer IN ('fetched', 'not_modified', 'unreached')", name="visit_answer"),
         CheckConstraint(
@@ -30,9 +29,7 @@ class VisitRow(SQLModel, table=True):
         CheckConstraint("cash >= 0", name="visit_cash"),
         {"postgresql_partition_by": "RANGE (at)"},
     )
-    domain_id: int = Field(sa_column=domain_key())
-    key: bytes = Field(sa_column=octets(key=True))
-    at: datetime = Field(sa_column=Column(DateTime(timezone=True), primary_key=True))
+    at: datetime = Field(sa_column=instant(key=True))
     answer: str = Field(sa_column=text())
     status: int | None = Field(sa_column=small(nullable=True))
     reason: str = Field(sa_column=text(default=""))
@@ -48,7 +45,7 @@ class VisitRow(SQLModel, table=True):
     expected: float | None = Field(sa_column=real(nullable=True))
     due_at: datetime | None = Field(sa_column=instant(nullable=True))
     price: float | None = Field(sa_column=real(nullable=True))
-    audit: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    audit: bool = Field(sa_column=flag())
     parts: str = Field(sa_column=text(default=""))
     amount: float | None = Field(sa_column=real(nullable=True))  # of the change found: the part of the page, 0 to 1
     rendering: str = Field(sa_column=text(default=""))  # why it was rendered, or was not, or what became of it
@@ -56,13 +53,12 @@ class VisitRow(SQLModel, table=True):
     added_links: int | None = Field(sa_column=count(nullable=True, default=None))
 
 
-class VisitPack(SQLModel, table=True):
+class VisitPack(Table, table=True):
     """Old visits of a domain at pages whose keys begin alike: every column as an array, in the order of keys and time.
 
     bits, bucket: how many bits of the keys are alike, and which.  keys: 16 bytes each, one after the other.
     """
 
-    __tablename__ = "visit_pack"
     __table_args__ = (
         CheckConstraint(
             "visits >= 1 AND octet_length(keys) = 16 * visits AND cardinality(at) = visits", name="visit_pack_whole"
@@ -71,9 +67,9 @@ class VisitPack(SQLModel, table=True):
         Index("visit_pack_until", "domain_id", "until"),
         {"postgresql_partition_by": HASHED},
     )
-    domain_id: int = Field(sa_column=domain_key())
+    domain_id: int = Field(sa_column=big(key=True))
     bits: int = Field(sa_column=small(key=True))
-    bucket: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    bucket: int = Field(sa_column=count(key=True, default=None))
     id: UUID = Field(sa_column=Column(Uuid, primary_key=True, server_default=sql("gen_random_uuid()")))
     since: datetime = Field(sa_column=instant())
     until: datetime = Field(sa_column=instant())

@@ -16,7 +16,7 @@ import pytest
 
 from crawler.runtime.machine import held, held_if_free, process
 from crawler.runtime.postgres.cluster import ensure_postgres
-from crawler.store import database, migrate
+from crawler.store import database
 from crawler.store.database import MIGRATIONS, upgrade
 from tests.commands import Recrawl, Site, in_this_process, serving
 from tests.databases import TestDatabases, empty_database, execute, with_database
@@ -188,8 +188,7 @@ def later_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     file = folder / "versions" / "9000_later.py"
     file.write_text(LATER)
-    for module in (database, migrate):
-        monkeypatch.setattr(module, "MIGRATIONS", folder)
+    monkeypatch.setattr(database, "MIGRATIONS", folder)
     return file
 
 

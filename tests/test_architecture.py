@@ -18,7 +18,7 @@ PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
 ENTRANCES: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/http/urls.py",),
     "anyio": ("crawler/app/python_api/opening.py",),
-    "cryptography": ("crawler/fetch/browser/certificate.py",),
+    "cryptography": ("crawler/fetch/browser/proxy.py",),
     "html_to_markdown": ("crawler/export/markdown.py",),
     "pyarrow": ("crawler/export/parquet.py",),
     "warcio": ("crawler/export/warc.py",),
@@ -34,7 +34,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "numpy": ("crawler/core/", "labs/"),
     "playwright": (
         "crawler/fetch/browser/browser.py",
-        "crawler/fetch/browser/launch.py",
+        "crawler/fetch/browser/process.py",
         "benchmarks/pages/rendering.py",
     ),
     "prefect": ("flows/", "crawler/runtime/"),
@@ -76,7 +76,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/server/connections.py", "crawler/server/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/runtime/", "crawler/export/markdown.py"),
-    "yarl": ("crawler/fetch/http.py", "crawler/fetch/cookies.py", "crawler/fetch/webhook.py"),
+    "yarl": ("crawler/fetch/http.py", "crawler/fetch/webhook.py"),
     "zstandard": ("crawler/store/",),
 }
 

@@ -25,8 +25,8 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, PageKey, Url, key_of
 from crawler.core.page.fingerprint import Fingerprint
 from crawler.store import domains, report
-from crawler.store.columns import to_signed
 from crawler.store.database import Database, open_database
+from crawler.store.rows import to_signed
 
 HEAD = (
     "fingerprints",

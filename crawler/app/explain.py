@@ -29,7 +29,7 @@ from crawler.plugins import defaults_with, load
 from crawler.settings import Settings
 from crawler.store import domains, record, report
 from crawler.store.database import Database
-from crawler.store.learned import mask_of
+from crawler.store.learned.memories import mask_of
 from crawler.store.report import Explanation, FeedItem, GivenDate, ListReport, PageFacts
 
 

@@ -16,12 +16,12 @@ from crawler.errors import failure_in
 from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
 from crawler.planner.traffic import JudgedHour, judged_hours
 from crawler.settings import Settings
-from crawler.store import domains, learned, report, subscriptions
+from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
-from crawler.store.learned import TrustRow
+from crawler.store.learned.credibility import TrustRow, trust_rows
 from crawler.store.plan import Calibration
 from crawler.store.report import HOWEVER_OLD, KEPT_FOR, Alike, DomainReport, ListReport, PageLine, PastFreshness
-from crawler.store.subscriptions import SubscriptionState
+from crawler.store.subscriptions import Subscription
 
 WINDOW = timedelta(days=30)  # that figures are summed over, as `recrawl report` does
 INSTANTS = 30  # at which past freshness is reckoned
@@ -82,7 +82,7 @@ class HomeFacts:
     count: int
     more: str
     uncounted: tuple[UncountedCard, ...] = ()
-    untold: tuple[SubscriptionState, ...] = ()
+    untold: tuple[Subscription, ...] = ()
 
 
 async def uncounted_card(db: Database, domain: Domain) -> UncountedCard:
@@ -103,13 +103,13 @@ async def list_summaries(db: Database, find_card: FindCard, *, at: datetime, aft
         count=await report.count_domains(db),
         more=more,
         uncounted=tuple(card for card in cards if isinstance(card, UncountedCard)),
-        untold=tuple(each for each in await subscriptions.states(db) if _is_in_trouble(each, at=at)),
+        untold=tuple(each for each in await subscriptions.every(db) if _is_in_trouble(each, at=at)),
     )
 
 
-def _is_in_trouble(state: SubscriptionState, *, at: datetime) -> bool:
-    since = state.untold_since(at=at)
-    return bool(state.failures or state.dead or (since is not None and at - since > UNTOLD))
+def _is_in_trouble(found: Subscription, *, at: datetime) -> bool:
+    since = found.untold_since(at=at)
+    return bool(found.failures or found.dead or (since is not None and at - since > UNTOLD))
 
 
 async def summarize_domain(
@@ -223,7 +223,7 @@ async def examine_domain(
         groups=grouping.result(),
         alike=tuple(comparing.result()),
         hours=tuple(judging.result()),
-        trust=tuple(await learned.trust_rows(db, domain)),
+        trust=tuple(await trust_rows(db, domain)),
         lists=tuple(await report.lists_of(db, domain)),
     )
 

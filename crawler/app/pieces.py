@@ -19,7 +19,7 @@ from crawler.errors import BadInput
 from crawler.format.texts import REPLACED, harmless
 from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.learned import mask_of
+from crawler.store.learned.memories import mask_of
 from crawler.store.report import VersionContent
 
 LONGEST = 300  # characters of an expression that is made of a text

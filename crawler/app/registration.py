@@ -31,6 +31,7 @@ from crawler.engine.requests.robots import good_copy
 from crawler.errors import BadInput
 from crawler.store import claim, domains
 from crawler.store.database import Database
+from crawler.store.domain_rows import put_robots
 from crawler.times import format_instant, format_typed_instant
 
 if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
@@ -166,7 +167,7 @@ async def register(
         at=at,
     )
     if found.robots is not None:
-        await domains.keep_robots(db, domain, good_copy(found.robots, at=at))
+        await put_robots(db, domain, good_copy(found.robots, at=at), replaces=False)
     await charge(db, domain, found, at=at)
     return domain
 

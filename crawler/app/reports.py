@@ -22,9 +22,9 @@ from crawler.runtime.machine import private_folder
 from crawler.runtime.pages import pages_origin
 from crawler.runtime.stack import is_without_worker
 from crawler.settings import Settings
-from crawler.store import learned, record, report
+from crawler.store import record, report
 from crawler.store.database import Database
-from crawler.store.learned import TrustRow
+from crawler.store.learned.credibility import TrustRow, trust_rows
 from crawler.store.plan import Calibration, calibration
 from crawler.store.report import HOWEVER_OLD, KEPT_FOR, DomainReport, ListReport, SourceFacts
 
@@ -56,7 +56,7 @@ async def report_domains(
         FullReport(
             found=each,
             calibration=await calibration_of(db, domain, each),
-            standings=await learned.trust_rows(db, domain),
+            standings=await trust_rows(db, domain),
             lists=await report.lists_of(db, domain),
             sources=await report.signal_sources(db, domain),
         )

@@ -11,7 +11,7 @@ from crawler.core.rendering.choice import RenderMode
 from crawler.errors import BadInput
 from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domain_rows import pages_by_pattern
+from crawler.store.domain_rows import count_limited_pages
 
 MAX_RULES = 1000  # each is asked about every page that is handed out
 

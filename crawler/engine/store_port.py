@@ -20,9 +20,10 @@ from crawler.core.visit.visit import Target, Visit
 from crawler.errors import StoreUnavailable
 from crawler.plugins import defaults_with, is_policy
 from crawler.settings import Settings
-from crawler.store import claim, hand_out, learned, record
+from crawler.store import claim, hand_out, record
 from crawler.store.claim import Grant, LeaseEnd
 from crawler.store.database import Database
+from crawler.store.learned.memories import learned_memories
 from crawler.store.record import Batch, ChunkNews, ListChunk, StoredBody
 
 log = logging.getLogger("recrawl.crawl")
@@ -122,7 +123,7 @@ class LeasedStore:
         )
 
     async def learnt(self) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
-        return await self._until_available(lambda _: learned.learned_memories(self._db, self.lease.domain.id))
+        return await self._until_available(lambda _: learned_memories(self._db, self.lease.domain.id))
 
     async def announce_delay(self, delay: timedelta) -> None:
         """Say what delay is in force, before the first request that it spaces."""

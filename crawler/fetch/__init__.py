@@ -7,9 +7,7 @@ connects) and answers with a value, never an exception of the web. `DomainCookie
 Uses core alone; it never meets the store.
 """
 
-from crawler.fetch.connection import trust_of
-from crawler.fetch.cookies import DomainCookies
+from crawler.fetch.connection import Proxy, trust_of
 from crawler.fetch.guard import NOT_AN_ADDRESS, PRIVATE, guard_sockets, refusal
-from crawler.fetch.http import Http
-from crawler.fetch.proxy import Proxy
+from crawler.fetch.http import DomainCookies, Http
 from crawler.fetch.webhook import WebhookClient

@@ -1,4 +1,7 @@
-"""One request, one deadline, one answer: whatever a server does becomes a value."""
+"""One request, one deadline, one answer: whatever a server does becomes a value.
+
+The cookies of one domain are kept in memory by the rules of RFC 6265; aiohttp's jar has the rules.
+"""
 
 import asyncio
 import socket
@@ -14,6 +17,7 @@ from yarl import URL
 
 from crawler.core.http.credentials import NO_ACCESS, Access
 from crawler.core.http.response import (
+    NO_VALIDATORS,
     USUAL_BOUNDS,
     Answer,
     Bounds,
@@ -25,18 +29,7 @@ from crawler.core.http.response import (
     Validators,
 )
 from crawler.core.http.urls import Authority, Url, host_of
-from crawler.fetch import encoding, guard
-from crawler.fetch.answers import can_be_sent, fetched, not_modified, one_line, reason_of, unreached
-from crawler.fetch.connection import (
-    BODY_DETAILS,
-    MAX_HEADER_BYTES,
-    MAX_HEADERS,
-    TRIP,
-    Connector,
-    Trip,
-    ask_again_if_stale,
-)
-from crawler.fetch.proxy import Proxy
+from crawler.fetch import answers, connection, guard
 
 T = TypeVar("T")
 
@@ -45,9 +38,35 @@ MAX_FRAMING = 8  # bytes that come for each one of a body of which only the begi
 DNS_TTL = timedelta(minutes=5)
 IDLE = timedelta(seconds=15)  # how long an unused connection is kept
 LOOKUP_DEADLINE = timedelta(seconds=10)
-NO_VALIDATORS = Validators()
+MOST_COOKIES = 50  # RFC 6265, 6.1: at least so many of a domain; more is nobody's session
+MOST_BYTES = 4096  # of one, likewise
 _LOOKUP_THREADS = 8
 _CONDITIONS = ("If-None-Match", "If-Modified-Since")
+
+
+class DomainCookies:
+    """A jar whose cookies are sent where they were set, and nowhere else. They are secrets: nothing here shows them.
+
+    More than MOST_COOKIES are not kept, nor one of more than MOST_BYTES. To be used within a running loop.
+    """
+
+    def __init__(self) -> None:
+        # Addresses are hosts as good as names here: one's own servers have no other.
+        self._jar = aiohttp.CookieJar(unsafe=True, quote_cookie=False)
+
+    def header_for(self, url: Url) -> str:
+        """The value of the header Cookie for a request; empty for none."""
+        sent = self._jar.filter_cookies(URL(url, encoded=True))
+        return "; ".join(f"{name}={morsel.coded_value}" for name, morsel in sent.items())
+
+    def take(self, url: Url, said: Sequence[str]) -> None:
+        """Keep what an answer has set. said: the values of its headers Set-Cookie."""
+        kept = {morsel.key for morsel in self._jar}
+        for one in said:
+            name = one.partition("=")[0].strip()
+            if len(one) <= MOST_BYTES and one.isprintable() and (name in kept or len(kept) < MOST_COOKIES):
+                self._jar.update_cookies_from_headers([one], URL(url, encoded=True))
+                kept.add(name)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -69,13 +88,13 @@ class Http:
     connections: int = 16
     lookup: guard.Lookup = guard.look_up
     trust: ssl.SSLContext | None = None
-    proxy: Proxy | None = None
+    proxy: connection.Proxy | None = None
     _session: aiohttp.ClientSession | None = field(default=None, init=False)
 
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="lookup")
         self._resolver = guard.Resolver(self._threads, self.lookup)
-        connector = Connector(
+        connector = connection.Connector(
             proxy=self.proxy,
             may_ask=self._why_not,
             limit=self.connections,
@@ -87,14 +106,14 @@ class Http:
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": self.user_agent, "Accept": ACCEPT, "Accept-Encoding": encoding.ACCEPTED},
+            headers={"User-Agent": self.user_agent, "Accept": ACCEPT, "Accept-Encoding": answers.ACCEPTED_ENCODINGS},
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # the caller's deadline is the only one
-            max_line_size=MAX_HEADER_BYTES,
-            max_field_size=MAX_HEADER_BYTES,
-            max_headers=MAX_HEADERS,
-            middlewares=(ask_again_if_stale,),
+            max_line_size=connection.MAX_HEADER_BYTES,
+            max_field_size=connection.MAX_HEADER_BYTES,
+            max_headers=connection.MAX_HEADERS,
+            middlewares=(connection.ask_again_if_stale,),
         )
         return self
 
@@ -108,7 +127,9 @@ class Http:
     ) -> Relayed | Unreached:
         """What the server says to a page's own request, with all its headers; bounded and guarded as `fetch` is."""
         assert self._session is not None, "use Http in `async with`"
-        trip = Trip(asyncio.get_running_loop().time(), limit=self.max_body_bytes, public_only=bounds.public_only)
+        trip = connection.Trip(
+            asyncio.get_running_loop().time(), limit=self.max_body_bytes, public_only=bounds.public_only
+        )
         return await self._bounded(trip, self._relay(request, trip, access), deadline)
 
     async def fetch(
@@ -132,59 +153,68 @@ class Http:
         assert self._session is not None, "use Http in `async with`"
         first = bounds.first_bytes
         limit = self.max_body_bytes if first is None else max(self.max_body_bytes, MAX_FRAMING * first)
-        trip = Trip(asyncio.get_running_loop().time(), limit=limit, public_only=bounds.public_only)
+        trip = connection.Trip(asyncio.get_running_loop().time(), limit=limit, public_only=bounds.public_only)
         return await self._bounded(
             trip, self._ask(url, method, _headers(validators, language), trip, bounds=bounds, access=access), deadline
         )
 
-    async def _bounded(self, trip: Trip, asking: Awaitable[T], deadline: timedelta) -> T | Unreached:
+    async def _bounded(self, trip: connection.Trip, asking: Awaitable[T], deadline: timedelta) -> T | Unreached:
         """What comes of a request within its deadline; whatever the web does to it is a value."""
-        token = TRIP.set(trip)
+        token = connection.TRIP.set(trip)
         try:
             async with asyncio.timeout(deadline.total_seconds()):
                 return await asking
         except TimeoutError:
-            return unreached(Reason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", trip)
+            return answers.unreached(Reason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", trip)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return unreached(*(trip.excess or reason_of(error, trip)), trip)
+            return answers.unreached(*(trip.excess or answers.reason_of(error, trip)), trip)
         finally:
-            TRIP.reset(token)
+            connection.TRIP.reset(token)
 
     async def addresses(
         self, authority: Authority, *, deadline: timedelta = LOOKUP_DEADLINE
     ) -> tuple[str, ...] | Unreached:
         """The addresses behind an authority that may be asked; at least one, or why there is none."""
-        trip = Trip(asyncio.get_running_loop().time())
+        trip = connection.Trip(asyncio.get_running_loop().time())
         host = host_of(authority)
         try:
             async with asyncio.timeout(deadline.total_seconds()):
                 is_literal = guard.refusal(host, allow_private=True) != guard.NOT_AN_ADDRESS
                 found = (host,) if is_literal else await self._resolver.addresses(host)
         except TimeoutError:
-            return unreached(Reason.DEADLINE, f"{host} was not resolved within {deadline.total_seconds():g} s", trip)
+            return answers.unreached(
+                Reason.DEADLINE, f"{host} was not resolved within {deadline.total_seconds():g} s", trip
+            )
         except OSError as error:
-            return unreached(Reason.DNS, f"{host}: {one_line(error.strerror or str(error))}", trip)
+            return answers.unreached(Reason.DNS, f"{host}: {answers.one_line(error.strerror or str(error))}", trip)
         refused = {address: guard.refusal(address, allow_private=self.allow_private) for address in found}
         allowed = tuple(address for address, why in refused.items() if why is None)
         if allowed:
             return allowed
         if not refused:
-            return unreached(Reason.DNS, f"{host} has no address", trip)
+            return answers.unreached(Reason.DNS, f"{host} has no address", trip)
         address, why = next(iter(refused.items()))
-        return unreached(Reason.ADDRESS, f"{address} is {why}", trip)
+        return answers.unreached(Reason.ADDRESS, f"{address} is {why}", trip)
 
     async def _ask(
-        self, url: Url, method: Method, headers: dict[str, str], trip: Trip, *, bounds: Bounds, access: Access
+        self,
+        url: Url,
+        method: Method,
+        headers: dict[str, str],
+        trip: connection.Trip,
+        *,
+        bounds: Bounds,
+        access: Access,
     ) -> Answer:
         first, form = bounds.first_bytes, list(access.form) if method == "POST" else None
         response, body = await self._exchange(method, url, headers, trip, access=access, form=form, first=first)
         if response.status == 304:
-            return not_modified(response, trip, was_asked=not headers.keys().isdisjoint(_CONDITIONS))
+            return answers.not_modified(response, trip, was_asked=not headers.keys().isdisjoint(_CONDITIONS))
         if isinstance(body, Unreached):
             return body
-        return fetched(response, url, body if first is None else body[:first], trip)
+        return answers.fetched(response, url, body if first is None else body[:first], trip)
 
-    async def _relay(self, request: Relay, trip: Trip, access: Access) -> Relayed | Unreached:
+    async def _relay(self, request: Relay, trip: connection.Trip, access: Access) -> Relayed | Unreached:
         # Where a jar is kept of the domain, the browser has none of it.
         headers = {name: value for name, value in request.headers if access.cookies is None or name != "cookie"}
         response, body = await self._exchange(request.method, request.url, headers, trip, access=access)
@@ -202,7 +232,7 @@ class Http:
         method: str,
         url: Url,
         headers: dict[str, str],
-        trip: Trip,
+        trip: connection.Trip,
         *,
         access: Access,
         form: Sequence[tuple[str, str]] | None = None,
@@ -224,20 +254,22 @@ class Http:
                 return response, b""
             declared = response.content_length
             if method == "GET" and first is None and declared is not None and declared > self.max_body_bytes:
-                return response, unreached(Reason.TOO_LARGE, f"a body of {declared} bytes", trip)
+                return response, answers.unreached(Reason.TOO_LARGE, f"a body of {declared} bytes", trip)
             body = await self._read(response, trip, first)
         finally:
             response.release()  # what was not read to its end is closed, not reused
         if not isinstance(body, Reason):
-            body = encoding.decoded(
+            body = answers.decoded(
                 body,
                 response.headers.get("Content-Encoding", ""),
                 limit_bytes=self.max_body_bytes if first is None else first,
                 is_part=first is not None,
             )
-        return response, unreached(body, BODY_DETAILS[body], trip) if isinstance(body, Reason) else body
+        return response, answers.unreached(body, connection.BODY_DETAILS[body], trip) if isinstance(
+            body, Reason
+        ) else body
 
-    async def _read(self, response: aiohttp.ClientResponse, trip: Trip, first: int | None) -> bytes | Reason:
+    async def _read(self, response: aiohttp.ClientResponse, trip: connection.Trip, first: int | None) -> bytes | Reason:
         parts: list[bytes] = []
         try:
             while part := await response.content.readany():
@@ -254,10 +286,10 @@ class Http:
 
     def _why_not(self, address: str) -> str | None:
         """Why an address may not be asked for the request under way; None if it may."""
-        return guard.refusal(address, allow_private=self.allow_private and not TRIP.get().public_only)
+        return guard.refusal(address, allow_private=self.allow_private and not connection.TRIP.get().public_only)
 
     def _open_socket(self, info: guard.AddressInfo) -> socket.socket:
-        trip = TRIP.get()
+        trip = connection.TRIP.get()
         trip.fresh = True
         try:
             opened = guard.open_socket(info, allow_private=self.allow_private and not trip.public_only)
@@ -270,7 +302,7 @@ class Http:
 
 def _headers(validators: Validators, language: str) -> dict[str, str]:
     said = dict(zip(_CONDITIONS, (validators.etag, validators.last_modified), strict=True))
-    conditions = {name: value for name, value in said.items() if value and can_be_sent(value)}
+    conditions = {name: value for name, value in said.items() if value and answers.can_be_sent(value)}
     return conditions | ({"Accept-Language": language} if language else {})
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from crawler.core.http.response import Validators
 from crawler.core.validators import SENT, Trust, Validator, head_validators, validators_to_send, with_suspicion
-from crawler.store.learned import TrustRow
+from crawler.store.learned.credibility import TrustRow
 
 NAMES = {Validator.ETAG: "ETag", Validator.LAST_MODIFIED: "Last-Modified"}
 NONE_LIES = "honest, as far as they were put to the test"

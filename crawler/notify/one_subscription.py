@@ -18,7 +18,7 @@ from crawler.notify.reading import Watch, read_feed_for
 from crawler.notify.sending import MOST_CHANGES, DeliveryOutcome, TargetSender
 from crawler.notify.target import TargetKind, TargetLacking, found_target, sealed_text, secret_at
 from crawler.store import outbox, subscriptions
-from crawler.store.outbox import Message, Retry
+from crawler.store.outbox import Message
 from crawler.store.subscriptions import Subscription
 
 log = logging.getLogger("recrawl.notify")
@@ -175,12 +175,15 @@ async def _noted(
     done.failed[subscription.id] = outcome.why_not
     asked = retry_after(outcome.retry_after, now=now, server_date=outcome.date)
     waiting_since = max(message.made_at, subscription.failing_since or message.made_at)
-    retry = Retry(
-        at=next_try(message.tries + 1, asked=asked, now=now),
+    await outbox.not_taken(
+        context.db,
+        message,
+        error=outcome.why_not,
+        at=now,
+        next_try_at=next_try(message.tries + 1, asked=asked, now=now),
         is_dead=is_hopeless(message.tries + 1, waiting_since=waiting_since, now=now),
         resume_at=None if outcome.is_messages_fault else next_try(subscription.failures + 1, asked=asked, now=now),
     )
-    await outbox.not_taken(context.db, message, retry, error=outcome.why_not, at=now)
     return outcome.is_messages_fault
 
 
@@ -198,7 +201,7 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
     except TargetLacking as error:
         return str(error)
     if not why_not and subscription.failures:
-        await subscriptions.mended(context.db, subscription.id, at=context.now())
+        await subscriptions.mended(context.db, [subscription.id], at=context.now())
     return why_not
 
 
@@ -219,11 +222,11 @@ async def _why_unserved(context: DeliveryContext, subscription: Subscription) ->
     Of several homes one may run it. Nothing is written down here, so that no other overwrites how it does there.
     """
     now = context.now()
-    found = await subscriptions.states(context.db, subscription.id)
-    since = found[0].untold_since(at=now) if found else None
-    if since is None:
+    found = await subscriptions.numbered(context.db, subscription.id)
+    since = found.untold_since(at=now) if found is not None else None
+    if found is None or since is None:
         return ""
-    since = max(since, found[0].next_try_at or since)  # where it fails it is run all the same
+    since = max(since, found.next_try_at or since)  # where it fails it is run all the same
     if now - since < PATIENCE:
         return ""
     until = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

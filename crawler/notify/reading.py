@@ -20,7 +20,7 @@ from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.notify.payload import content_of
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.learned import mask_of
+from crawler.store.learned.memories import mask_of
 from crawler.store.outbox import ChangeNotice, put_notices
 from crawler.store.report import ChangeFilter, EventKind, FeedItem, VersionContent
 from crawler.store.subscriptions import Subscription, SubscriptionWish, standing_before

@@ -9,7 +9,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.calibration import Agreement, pooled_agreement
 from crawler.store import plan
 from crawler.store.database import Database
-from crawler.store.plan import Audited, Calibration
+from crawler.store.plan import Calibration
 
 RECOUNTED = timedelta(days=2)  # finished UTC days whose looks are counted again: some were recorded after midnight
 LOOKED_BACK = timedelta(days=30)  # over which audits are judged: few a day, in a small domain
@@ -52,7 +52,7 @@ class AuditFinding:
 
 async def audit_domains(db: Database, *, at: datetime, only: Domain | None = None) -> list[DomainAudit]:
     """Count what the looks of the last finished days found, judge them, and draw the next sample."""
-    return [await _audit(db, each, at=at) for each in await plan.domains_to_audit(db, only=only)]
+    return [await _audit(db, *each, at=at) for each in await plan.domains_to_audit(db, only=only)]
 
 
 def findings(found: Sequence[DomainAudit]) -> list[AuditFinding]:
@@ -76,19 +76,19 @@ def _percent(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
 
 
-async def _audit(db: Database, each: Audited, *, at: datetime) -> DomainAudit:
+async def _audit(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> DomainAudit:
     today = at.astimezone(UTC).date()
-    await plan.calibrate(db, each.domain, since=today - RECOUNTED, until=today)
-    found = await plan.calibration(db, each.domain, since=today - LOOKED_BACK, until=today)
-    most = await _most(db, each, at=at)
-    drawn = await plan.draw(db, each.domain, most=most, at=at) if most else []
-    return DomainAudit(each.domain, len(drawn), found)
+    await plan.calibrate(db, domain, since=today - RECOUNTED, until=today)
+    found = await plan.calibration(db, domain, since=today - LOOKED_BACK, until=today)
+    most = await _most(db, domain, budget, at=at)
+    drawn = await plan.draw(db, domain, most=most, at=at) if most else []
+    return DomainAudit(domain, len(drawn), found)
 
 
-async def _most(db: Database, each: Audited, *, at: datetime) -> int:
+async def _most(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> int:
     """Number of pages to draw: a hundredth of the day's requests, and one at least where any may be made."""
-    if each.domain.paused or each.budget == 0:
+    if domain.paused or budget == 0:
         return 0
     yesterday = at.astimezone(UTC).date() - timedelta(days=1)
-    requests = each.budget if each.budget is not None else await plan.requests_of(db, each.domain, day=yesterday)
+    requests = budget if budget is not None else await plan.requests_of(db, domain, day=yesterday)
     return min(max(int(AUDIT_SHARE * requests), 1), MOST_DRAWN)

@@ -3,6 +3,6 @@
 A package or a module for each verb of the crawl's loop: domains, claim, learned, hand_out, record, report, plan, and
 retention; each may use those before it. `subscriptions` and `outbox` say who is told of changes, and what waits for
 them: `put_notices` takes changes from the feed and moves the subscription's position in one transaction. Beside them
-`database` (connections, transactions, rows), `columns` (statements made of columns) and `partitions`; `domain_rows` and
-`domain_inbox` are what the packages need of domains.
+`database` (connections, transactions), `rows` (read and written by statements) and `partitions`; `domain_rows` is what
+the packages need of domains.
 """

@@ -1,22 +1,22 @@
-"""A domain's rows: its settings and rules, as they are read with it and written; pages under rules are counted here."""
+"""A domain's rows: its settings and rules, as they are read with it and written, and what is left in its inbox."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain, RobotsCopy
 from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of, with_values
+from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.http.urls import Authority, Url
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.setting import Kind, Setting
-from crawler.store.columns import excluded, placeholders
-from crawler.store.database import Connection, Database
-from crawler.store.rows import Values, fetch_all
+from crawler.store.database import Connection
+from crawler.store.rows import Place, Values, copy, excluded, execute, fetch_dicts, fetch_rows, placeholders
 
 WRITTEN = [setting.column for setting in SETTINGS]
 COLUMNS = f"""
@@ -25,11 +25,11 @@ COLUMNS = f"""
     ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules,
     (SELECT s.addresses FROM domain_state s WHERE s.domain_id = d.id) AS addresses
 """  # noqa: S608  only our own columns are put in
-INSERT_RULE = """
-    INSERT INTO rule (domain_id, no, pattern, least_s, most_s, weight, once, max_pages, pages,
-                      ignore, watch, ignore_text, render)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+RULE_COLUMNS = """
+    domain_id int8, no int2, pattern text, least_s float8, most_s float8, weight float8, once bool, max_pages int4,
+    pages int8, ignore text[], watch text[], ignore_text text[], render text
 """
+DELETE_RULES = "DELETE FROM rule WHERE domain_id = %s RETURNING pattern, max_pages, pages"
 ROBOTS_COLUMNS = [each.name for each in fields(RobotsCopy)]
 INSERT_ROBOTS = f"""
     INSERT INTO robots (domain_id, {", ".join(ROBOTS_COLUMNS)})
@@ -38,10 +38,22 @@ INSERT_ROBOTS = f"""
 LIMITED = "SELECT pattern, pages FROM rule WHERE domain_id = %s AND max_pages IS NOT NULL"
 AT_ONCE = 10_000  # URLs read at a time
 
+POST = "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, %s, %s, %s)"
+# A row that no pass has begun serves for this, too; behind one that is under way another full pass is needed.
+REPRICE = """
+    WITH waiting AS (
+        UPDATE inbox SET arrived_at = %(at)s
+         WHERE domain_id = %(domain_id)s AND kind = 'reprice' AND NOT payload ? 'after' RETURNING id)
+    INSERT INTO inbox (domain_id, kind, payload, arrived_at)
+    SELECT %(domain_id)s, 'reprice', '{}', %(at)s WHERE NOT EXISTS (SELECT FROM waiting)
+"""
+GO_ON_AFTER = "UPDATE inbox SET payload = payload || jsonb_build_object('after', %s::text) WHERE id = %s"
+SIGNALS_CHUNK = 1000  # of one inbox row
 
-async def find_domains(connection: Connection, condition: str, values: Values) -> list[Domain]:
+
+async def find_domains(place: Place, condition: str, values: Values) -> list[Domain]:
     """Return the domains for which a condition on `domain d` holds, which may go on with their order."""
-    rows = await fetch_all(connection, dict_row, f"SELECT {COLUMNS} FROM domain d WHERE {condition}", values)  # noqa: S608
+    rows = await fetch_dicts(place, f"SELECT {COLUMNS} FROM domain d WHERE {condition}", values)  # noqa: S608
     return [domain_from(row) for row in rows]
 
 
@@ -101,10 +113,10 @@ def _rules_from(rows: Iterable[dict[str, Any]]) -> tuple[PageRule, ...]:
     )
 
 
-async def put_robots(connection: Connection, domain: Domain, copy: RobotsCopy, *, replaces: bool) -> None:
+async def put_robots(place: Place, domain: Domain, copy: RobotsCopy, *, replaces: bool) -> None:
     """Store a domain's robots.txt. replaces: the one that is there already."""
     statement = f"{INSERT_ROBOTS} {f'DO UPDATE SET {excluded(ROBOTS_COLUMNS)}' if replaces else 'DO NOTHING'}"
-    await connection.execute(statement.encode(), asdict(copy) | {"domain_id": domain.id})
+    await execute(place, statement, asdict(copy) | {"domain_id": domain.id})
 
 
 async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[PageRule]) -> None:
@@ -114,26 +126,17 @@ async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[
     are known are counted. The domain's hot row is held meanwhile, so that its lease holder admits none in between.
     """
     await connection.execute("SELECT FROM domain_state WHERE domain_id = %s FOR UPDATE", (domain_id,))
-    cursor = await connection.execute(
-        "DELETE FROM rule WHERE domain_id = %s RETURNING pattern, max_pages, pages", (domain_id,)
-    )
-    pages = {pattern: pages for pattern, most, pages in await cursor.fetchall() if most is not None}
+    deleted = await fetch_rows(connection, DELETE_RULES, (domain_id,))
+    pages = {pattern: pages for pattern, most, pages in deleted if most is not None}
     uncounted = [rule for rule in rules if rule.max_pages is not None and rule.pattern not in pages]
     if uncounted:
         pages |= await _counted(connection, domain_id, uncounted)
-    async with connection.cursor() as writing:
-        await writing.executemany(INSERT_RULE, [_row(domain_id, n, rule, pages) for n, rule in enumerate(rules)])
+    await copy(connection, "rule", RULE_COLUMNS, (_row(domain_id, n, rule, pages) for n, rule in enumerate(rules)))
 
 
-async def pages_by_pattern(db: Database, domain: Domain) -> dict[str, int]:
-    """How many pages count for each rule that limits them."""
-    async with db.transaction() as connection:
-        return await count_limited_pages(connection, domain.id)
-
-
-async def count_limited_pages(connection: Connection, domain_id: int) -> dict[str, int]:
-    """Return the same, within a transaction."""
-    return dict(await (await connection.execute(LIMITED, (domain_id,))).fetchall())
+async def count_limited_pages(place: Place, domain_id: int) -> dict[str, int]:
+    """Return how many pages count for each rule that limits them, by its pattern."""
+    return dict(await fetch_rows(place, LIMITED, (domain_id,)))
 
 
 async def _counted(connection: Connection, domain_id: int, rules: Sequence[PageRule]) -> Counter[str]:
@@ -163,3 +166,31 @@ def _span(length_s: float | None) -> timedelta | None:
 def _seconds(length: timedelta | None) -> float | None:
     """And back."""
     return None if length is None else length.total_seconds()
+
+
+async def post(place: Place, domain_id: int, kind: str, payload: dict[str, Any], *, at: datetime) -> None:
+    """Leave something of a kind in the inbox."""
+    await execute(place, POST, (domain_id, kind, Jsonb(payload), at))
+
+
+async def post_reprice(connection: Connection, domain_id: int, *, at: datetime) -> None:
+    """Let all pages of a domain be scored again: by another price, other settings or other evidence."""
+    await connection.execute(REPRICE, {"domain_id": domain_id, "at": at})
+
+
+async def go_on_after(connection: Connection, inbox_id: int, key: bytes) -> None:
+    """Keep how far a row of the inbox that means all pages was applied: up to this page."""
+    await connection.execute(GO_ON_AFTER, (key.hex(), inbox_id))
+
+
+async def post_signals(
+    connection: Connection, domain_id: int, signals: Iterable[ChangeSignal], *, at: datetime
+) -> None:
+    """Leave change signals in the inbox: rows of one source each, so that none takes long to apply."""
+    by_source: dict[str, list[tuple[str, str]]] = {}
+    for each in signals:
+        by_source.setdefault(each.source, []).append((each.url, each.at.isoformat()))
+    for source, told in by_source.items():
+        for first in range(0, len(told), SIGNALS_CHUNK):
+            payload = {"source": source, "signals": told[first : first + SIGNALS_CHUNK]}
+            await post(connection, domain_id, "signal", payload, at=at)

@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
-from psycopg.rows import dict_row
+from psycopg.rows import scalar_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.domain import Domain, DomainStatus, RobotsCopy
+from crawler.core.domain import Domain, DomainStatus
 from crawler.core.domain_settings import DomainSettings, reads_alike, weighs_alike
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.freshness.prior import ALL_KINDS, ELSEWHERE, KindPrior, site_kind
@@ -15,20 +15,30 @@ from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.http.urls import Authority, Url
 from crawler.core.opic.opic import COINS, Pool
 from crawler.errors import BadInput
-from crawler.store.columns import placeholders, unnest
 from crawler.store.database import Connection, Database
-from crawler.store.domain_inbox import post, post_reprice, post_signals
 from crawler.store.domain_rows import (
     COLUMNS,
     WRITTEN,
     domain_from,
     domain_numbered,
     find_domains,
-    put_robots,
+    post,
+    post_reprice,
+    post_signals,
     replace_rules,
     setting_values,
 )
-from crawler.store.rows import fetch_all, fetch_value
+from crawler.store.rows import (
+    excluded,
+    execute,
+    fetch_all,
+    fetch_dicts,
+    fetch_row,
+    fetch_value,
+    placeholders,
+    to_columns,
+    unnest,
+)
 
 INSERT = f"""
     INSERT INTO domain (authority, scheme, registered_at, {", ".join(WRITTEN)})
@@ -76,6 +86,7 @@ HAS_WAITING_PAGES = """
                           AND coalesce(f.due_at, %(at)s) <= %(at)s)))
     ORDER BY d.authority LIMIT %(most)s
 """
+NAMES = "SELECT authority FROM domain UNION SELECT authority FROM domain_alias ORDER BY authority"
 LISTED = f"""
     SELECT {COLUMNS}, s.wake_at, s.resume_at, s.last_visit_at, coalesce(l.importance, d.weight) AS importance,
            CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder,
@@ -87,9 +98,20 @@ LISTED = f"""
       JOIN domain_counts n ON n.domain_id = d.id
      ORDER BY d.authority
 """  # noqa: S608  only our own columns are put in
+WAIT = """
+    UPDATE domain_state SET next_request_at = greatest(next_request_at, clock_timestamp() + %s) WHERE domain_id = %s
+"""
 # Hours, budgets and limits of today may let the domain be crawled sooner than those of its last release.
 WAKE = """
     UPDATE domain_state SET closed_from = NULL, opens_at = NULL, wake_at = least(wake_at, %s) WHERE domain_id = %s
+"""
+WAKE_PACED = """
+    UPDATE domain_state SET wake_at = least(wake_at, %(at)s) WHERE domain_id = ANY(%(ids)s) AND paced_until > %(at)s
+"""
+REFRESH = """
+    INSERT INTO inbox (domain_id, kind, payload, arrived_at)
+    SELECT %(id)s, 'refresh', %(payload)s, %(at)s
+     WHERE NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(id)s AND kind = 'refresh' AND payload = %(payload)s)
 """
 # Tables without a foreign key: their rows go with the domain, here and nowhere else.
 # What the feed has forgotten of it stays forgotten; `recrawl db check` counts places that are empty.
@@ -101,6 +123,19 @@ OWNED = (
     *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit", "visit_pack"),
     *("page_fingerprint", "fingerprint_band", "announced"),
 )
+# The delay after what a dead worker may have sent last still holds, for the domain and its addresses.
+EXPIRE = """
+    UPDATE domain_state
+       SET lease_token = NULL, leased_until = NULL, holder = NULL,
+           next_request_at = greatest(next_request_at, least(leased_until, clock_timestamp())
+                                                       + delay_s * interval '1 second')
+     WHERE starts_with(holder, %s) RETURNING domain_id
+"""
+FREE_SLOTS = """
+    WITH own AS (SELECT address, domain_id FROM address_slot WHERE domain_id = ANY(%s) ORDER BY address FOR UPDATE)
+    UPDATE address_slot a SET held_until = least(a.held_until, s.next_request_at)
+      FROM own JOIN domain_state s ON s.domain_id = own.domain_id WHERE a.address = own.address
+"""
 WAITING_SIGNALS = """
     SELECT coalesce(sum(jsonb_array_length(payload->'signals')), 0)::bigint
       FROM inbox WHERE domain_id = %s AND kind = 'signal'
@@ -112,12 +147,11 @@ KNOWN_PRIOR = """
     SELECT kind, a, b, pages, domains FROM kind_prior
      WHERE kind IN (%(kind)s, %(all)s) AND domains > 0 ORDER BY kind = %(all)s LIMIT 1
 """
+PRIOR_COLUMNS = "kind text, a float8, b float8, pages bigint, domains int"
 WRITE_PRIORS = f"""
     INSERT INTO kind_prior (kind, a, b, pages, domains, planned_at)
-    SELECT x.*, %(at)s FROM {unnest("kind text, a float8, b float8, pages bigint, domains int")}
-    ON CONFLICT (kind) DO UPDATE
-       SET a = excluded.a, b = excluded.b, pages = excluded.pages, domains = excluded.domains,
-           planned_at = excluded.planned_at
+    SELECT x.*, %(at)s FROM {unnest(PRIOR_COLUMNS)}
+    ON CONFLICT (kind) DO UPDATE SET {excluded(("a", "b", "pages", "domains", "planned_at"))}
 """  # noqa: S608  only our own columns are put in
 
 
@@ -184,12 +218,6 @@ async def register(
         return domain
 
 
-async def keep_robots(db: Database, domain: Domain, copy: RobotsCopy) -> None:
-    """Keep a robots.txt that was read outside any lease, unless there is one already."""
-    async with db.transaction() as connection:
-        await put_robots(connection, domain, copy, replaces=False)
-
-
 def _refuse(refusals: Collection[str]) -> None:
     if refusals:
         raise BadInput(next(iter(refusals)))
@@ -197,12 +225,7 @@ def _refuse(refusals: Collection[str]) -> None:
 
 async def probed(db: Database, domain: Domain, *, delay: timedelta) -> None:
     """Its server was asked just now, outside any lease: the next one begins no sooner than `delay` from now."""
-    async with db.transaction() as connection:
-        await connection.execute(
-            """UPDATE domain_state SET next_request_at = greatest(next_request_at, clock_timestamp() + %s)
-                WHERE domain_id = %s""",
-            (delay, domain.id),
-        )
+    await execute(db, WAIT, (delay, domain.id))
 
 
 def registered_already(domain: Domain) -> BadInput:
@@ -213,30 +236,23 @@ def registered_already(domain: Domain) -> BadInput:
 
 async def find(db: Database, authority: Authority) -> Domain | None:
     """The domain of that name, or of which it is another name."""
-    async with db.transaction() as connection:
-        found = await find_domains(connection, IS_NAMED, {"names": [authority]})
+    found = await find_domains(db, IS_NAMED, {"names": [authority]})
     return found[0] if found else None
 
 
 async def names(db: Database) -> list[Authority]:
     """The names of all domains and their other names, in alphabetical order."""
-    async with db.transaction() as connection:
-        found = await connection.execute(
-            "SELECT authority FROM domain UNION SELECT authority FROM domain_alias ORDER BY authority"
-        )
-        return [Authority(row[0]) for row in await found.fetchall()]
+    return await fetch_all(db, scalar_row, NAMES)
 
 
 async def named_after(db: Database, name: str, *, most: int) -> list[Domain]:
     """Domains by name, those that follow `name`, without what they hold."""
-    async with db.transaction() as connection:
-        return await find_domains(connection, "d.authority > %s ORDER BY d.authority LIMIT %s", (name, most))
+    return await find_domains(db, "d.authority > %s ORDER BY d.authority LIMIT %s", (name, most))
 
 
 async def every(db: Database) -> list[Listed]:
     """All domains by name, with counts of their pages."""
-    async with db.transaction() as connection:
-        rows = await fetch_all(connection, dict_row, LISTED)
+    rows = await fetch_dicts(db, LISTED)
     names = [each.name for each in fields(Listed) if each.name != "domain"]
     return [Listed(domain=domain_from(row), **{name: row[name] for name in names}) for row in rows]
 
@@ -275,10 +291,7 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
 
 async def set_paused(db: Database, domain: Domain, *, paused: bool) -> None:
     """Stop claiming a domain, or begin again. A lease that is held ends by itself."""
-    async with db.transaction() as connection:
-        await connection.execute(
-            "UPDATE domain SET state = %s WHERE id = %s", ("paused" if paused else "active", domain.id)
-        )
+    await execute(db, "UPDATE domain SET state = %s WHERE id = %s", ("paused" if paused else "active", domain.id))
 
 
 async def remove(db: Database, domain: Domain) -> None:
@@ -296,8 +309,7 @@ async def remove(db: Database, domain: Domain) -> None:
 
 async def seed(db: Database, domain: Domain, urls: Sequence[Url], *, at: datetime, before_root: bool = False) -> None:
     """Leave URLs for the holder to admit. before_root: they come before a root that was only named by registering."""
-    async with db.transaction() as connection:
-        await post(connection, domain.id, "seed", {"urls": list(urls), "before_root": before_root}, at=at)
+    await post(db, domain.id, "seed", {"urls": list(urls), "before_root": before_root}, at=at)
 
 
 async def refresh(db: Database, domain: Domain, *, prefix: Url, at: datetime) -> None:
@@ -305,21 +317,13 @@ async def refresh(db: Database, domain: Domain, *, prefix: Url, at: datetime) ->
 
     The same wish twice is one wish: overlapping triggers collapse while the first is still in the inbox.
     """
-    async with db.transaction() as connection:
-        await connection.execute(
-            """INSERT INTO inbox (domain_id, kind, payload, arrived_at)
-               SELECT %(id)s, 'refresh', %(payload)s, %(at)s
-                WHERE NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(id)s AND kind = 'refresh'
-                                     AND payload = %(payload)s)""",
-            {"id": domain.id, "payload": Jsonb({"prefix": prefix, "full": False}), "at": at},
-        )
+    payload = Jsonb({"prefix": prefix, "full": False})
+    await execute(db, REFRESH, {"id": domain.id, "payload": payload, "at": at})
 
 
 async def status_of(db: Database, domain: Domain, *, at: datetime) -> DomainStatus:
     """Why the domain can or cannot be claimed now. Raises BadInput if it was removed meanwhile."""
-    async with db.transaction() as connection:
-        values = {"domain_id": domain.id, "at": at, "most_requested": MAX_REQUESTED}
-        row = await (await connection.execute(STANDING, values)).fetchone()
+    row = await fetch_row(db, STANDING, {"domain_id": domain.id, "at": at, "most_requested": MAX_REQUESTED})
     if row is None:
         raise BadInput(f"{domain.authority} is not registered any more")
     return DomainStatus(*row)
@@ -334,18 +338,13 @@ async def with_waiting_pages(
     """
     ids = None if only is None else [domain.id for domain in only]
     values = {"at": at, "only": ids, "requested": requested, "most": max_count, "skew": CLOCK_SKEW}
-    async with db.transaction() as connection:
-        return await find_domains(connection, HAS_WAITING_PAGES, values)
+    return await find_domains(db, HAS_WAITING_PAGES, values)
 
 
 async def wake(db: Database, wanted: Collection[Domain], *, at: datetime) -> None:
     """Wake domains that sleep by the pace of their budgets: somebody names them, and means now."""
-    async with db.transaction() as connection:
-        await connection.execute(
-            """UPDATE domain_state SET wake_at = least(wake_at, %s)
-                WHERE domain_id = ANY(%s) AND paced_until > %s""",
-            (at, [domain.id for domain in wanted], at),
-        )
+    values = {"ids": [domain.id for domain in wanted], "at": at}
+    await execute(db, WAKE_PACED, values)
 
 
 async def expire_leases(db: Database, *, holder_prefix: str) -> int:
@@ -355,23 +354,8 @@ async def expire_leases(db: Database, *, holder_prefix: str) -> int:
     addresses; what it had not recorded is looked at again.
     """
     async with db.transaction() as connection:
-        cursor = await connection.execute(
-            """UPDATE domain_state
-                  SET lease_token = NULL, leased_until = NULL, holder = NULL,
-                      next_request_at = greatest(next_request_at, least(leased_until, clock_timestamp())
-                                                                  + delay_s * interval '1 second')
-                WHERE starts_with(holder, %s) RETURNING domain_id""",
-            (holder_prefix,),
-        )
-        freed = [row[0] for row in await cursor.fetchall()]
-        await connection.execute(
-            """WITH own AS (SELECT address, domain_id FROM address_slot WHERE domain_id = ANY(%s)
-                             ORDER BY address FOR UPDATE)
-               UPDATE address_slot a SET held_until = least(a.held_until, s.next_request_at)
-                 FROM own JOIN domain_state s ON s.domain_id = own.domain_id
-                WHERE a.address = own.address""",
-            (freed,),
-        )
+        freed = await fetch_all(connection, scalar_row, EXPIRE, (holder_prefix,))
+        await connection.execute(FREE_SLOTS, (freed,))
         return len(freed)
 
 
@@ -389,8 +373,7 @@ async def kind_prior(connection: Connection, kind: str) -> KindPrior:
 
     The kind that is given says which; PRIOR, of which no domain told, has that of ALL_KINDS and no domains.
     """
-    cursor = await connection.execute(KNOWN_PRIOR, {"kind": kind, "all": ALL_KINDS})
-    row = await cursor.fetchone()
+    row = await fetch_row(connection, KNOWN_PRIOR, {"kind": kind, "all": ALL_KINDS})
     if row is None:
         return KindPrior(ALL_KINDS, PRIOR, pages=0, domains=0)
     found, a, b, pages, domains = row
@@ -399,13 +382,5 @@ async def kind_prior(connection: Connection, kind: str) -> KindPrior:
 
 async def write_kind_priors(db: Database, kinds: Sequence[KindPrior], *, at: datetime) -> None:
     """Write what was learnt. A kind of which no domain is left keeps what it was."""
-    values = {
-        "kind": [each.kind for each in kinds],
-        "a": [each.prior.a for each in kinds],
-        "b": [each.prior.b for each in kinds],
-        "pages": [round(each.pages) for each in kinds],
-        "domains": [each.domains for each in kinds],
-        "at": at,
-    }
-    async with db.transaction() as connection:
-        await connection.execute(WRITE_PRIORS, values)
+    rows = [(each.kind, each.prior.a, each.prior.b, round(each.pages), each.domains) for each in kinds]
+    await execute(db, WRITE_PRIORS, to_columns(PRIOR_COLUMNS, rows) | {"at": at})

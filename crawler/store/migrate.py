@@ -12,16 +12,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
-from crawler.store.database import (
-    MIGRATIONS,
-    NEWER_MESSAGE,
-    PATIENCE_SECONDS,
-    REFUSALS,
-    Schema,
-    libpq_url,
-    one_line,
-    schema_on,
-)
+from crawler.store import database
 from models.schema import DEFAULT_PARTITIONS
 
 OLDEST_POSTGRES = 14  # bit_count() and the multirange catalogue that our views use
@@ -39,13 +30,20 @@ CLASHES = (
 
 def migrate(url: str, *, partitions: int | None) -> None:
     """Bring the database to the newest schema; see `database.upgrade` for what it raises."""
-    with _naming_refusals(), _engine(url).connect() as connection:
+    if why_not := database.silence_of(url):
+        raise StoreUnavailable(why_not)
+    engine: Any = create_engine(
+        database.libpq_url(url).replace("postgresql://", "postgresql+psycopg://", 1),
+        poolclass=NullPool,
+        connect_args={"connect_timeout": database.PATIENCE_SECONDS},
+    )
+    with _naming_refusals(), engine.connect() as connection:
         _refuse_what_cannot_hold_us(connection)
         connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": MIGRATION_LOCK})
         connection.commit()
         try:
-            if schema_on(connection.connection.driver_connection) is Schema.NEWER:
-                raise CrawlerError(NEWER_MESSAGE)
+            if database.schema_on(connection.connection.driver_connection) is database.Schema.NEWER:
+                raise CrawlerError(database.NEWER_MESSAGE)
             existing = int(connection.execute(PARTITIONS).scalar_one())  # of the table of pages, and so of the others
             if partitions is not None and existing not in {0, partitions}:
                 raise BadInput(
@@ -53,7 +51,7 @@ def migrate(url: str, *, partitions: int | None) -> None:
                     f"for {partitions} run recrawl db upgrade --partitions {partitions} on a new database"
                 )
             config = Config()
-            config.set_main_option("script_location", str(MIGRATIONS))
+            config.set_main_option("script_location", str(database.MIGRATIONS))
             config.attributes.update(connection=connection, partitions=existing or partitions or DEFAULT_PARTITIONS)
             command.upgrade(config, "head")
             connection.commit()
@@ -68,27 +66,14 @@ def _naming_refusals() -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        raise StoreUnavailable(f"the database does not answer: {one_line(error.orig or error)}") from error
+        raise StoreUnavailable(f"the database does not answer: {database.one_line(error.orig or error)}") from error
     except DBAPIError as error:
-        if isinstance(error.orig, REFUSALS):
-            raise CrawlerError(f"the database refuses: {one_line(error.orig)}") from error
+        if isinstance(error.orig, database.REFUSALS):
+            raise CrawlerError(f"the database refuses: {database.one_line(error.orig)}") from error
         if isinstance(error.orig, CLASHES):
-            clash = one_line(error.orig)
+            clash = database.one_line(error.orig)
             raise CrawlerError(f"the database has no room for recrawl ({clash}): give it one of its own") from error
         raise
-
-
-def _engine(url: str) -> Any:
-    engine = create_engine(
-        libpq_url(url).replace("postgresql://", "postgresql+psycopg://", 1),
-        poolclass=NullPool,
-        connect_args={"connect_timeout": PATIENCE_SECONDS},
-    )
-    try:
-        engine.connect().close()
-    except OperationalError as error:
-        raise StoreUnavailable(f"cannot open the database: {one_line(error.orig or error)}") from error
-    return engine
 
 
 def _refuse_what_cannot_hold_us(connection: Any) -> None:

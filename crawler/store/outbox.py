@@ -11,24 +11,23 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.alert.timing import DEAD_KEPT, TOO_OLD
-from crawler.store.columns import clean
 from crawler.store.database import Database
-from crawler.store.rows import fetch_all, fetch_one, fetch_value
-from crawler.store.subscriptions import IS_WELL, be_mended
+from crawler.store.rows import clean, execute, fetch_all, fetch_one, fetch_rows, fetch_value, to_columns, unnest
+from crawler.store.subscriptions import IS_WELL, mended
 
 MOVE_ON = "UPDATE subscription SET position = %(until)s WHERE id = %(id)s AND position = %(after)s"
-PUT = """
+NOTICE_COLUMNS = "position bigint, due_at timestamptz, is_grouped boolean, content jsonb"
+PUT = f"""
     INSERT INTO notice (subscription_id, position, domain_id, key, due_at, is_grouped, content)
-    SELECT %(id)s, f.position, f.domain_id, e.key, n.due_at, n.is_grouped, n.content
-      FROM unnest(%(positions)s::bigint[], %(due)s::timestamptz[], %(grouped)s::boolean[], %(contents)s::jsonb[])
-           AS n (position, due_at, is_grouped, content)
-      JOIN feed f ON f.position = n.position
+    SELECT %(id)s, f.position, f.domain_id, e.key, x.due_at, x.is_grouped, x.content
+      FROM {unnest(NOTICE_COLUMNS)}
+      JOIN feed f ON f.position = x.position
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
-"""
+"""  # noqa: S608  our own columns
 # Beside its content a change takes as much again in words, up to what a person is shown of it.
 DUE = """
     SELECT position, is_grouped, octet_length(content::text) + least(octet_length(content::text), 1500) FROM notice
@@ -58,8 +57,10 @@ NEXT = """
      ORDER BY m.tries, m.id LIMIT 1
 """
 FORGET = "DELETE FROM message WHERE id = %(message)s"
-HEALTHY = f"""
-    UPDATE subscription SET delivered = delivered + %(changes)s, delivered_at = %(at)s, {IS_WELL} WHERE id = %(id)s
+TAKEN = f"""
+    WITH forgotten AS ({FORGET} RETURNING id)
+    UPDATE subscription SET delivered = delivered + %(changes)s, delivered_at = %(at)s, {IS_WELL}
+     WHERE id = %(id)s AND EXISTS (SELECT FROM forgotten)
 """  # noqa: S608  our own columns
 FAILED = """
     UPDATE message SET tries = tries + 1, last_error = %(error)s,
@@ -134,45 +135,23 @@ class Message:
     changes: Sequence[Mapping[str, Any]] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """What becomes of a message that was not taken, and of its receiver.
-
-    at: when it is tried again.  is_dead: it is not.  resume_at: nothing is sent to the receiver before; None where the
-    message was at fault, and not its receiver.
-    """
-
-    at: datetime
-    is_dead: bool
-    resume_at: datetime | None
-
-
 async def put_notices(db: Database, number: int, notices: Sequence[ChangeNotice], *, after: int, until: int) -> bool:
     """Put what a subscription is to be told of a piece of the feed into its outbox, and move its position behind it.
 
     after, until: the piece. Gives False, and changes nothing, where somebody else has read that piece meanwhile.
     """
-    values = {
-        "id": number,
-        "after": after,
-        "until": until,
-        "positions": [notice.position for notice in notices],
-        "due": [notice.due_at for notice in notices],
-        "grouped": [notice.is_grouped for notice in notices],
-        "contents": [Jsonb(_clean(notice.content)) for notice in notices],
-    }
+    rows = [(each.position, each.due_at, each.is_grouped, Jsonb(_clean(each.content))) for each in notices]
     async with db.transaction() as connection:
-        if not (await connection.execute(MOVE_ON, values)).rowcount:
+        if not await execute(connection, MOVE_ON, {"id": number, "after": after, "until": until}):
             return False
         if notices:
-            await connection.execute(PUT, values)
+            await execute(connection, PUT, to_columns(NOTICE_COLUMNS, rows) | {"id": number})
     return True
 
 
 async def is_due(db: Database, number: int, *, at: datetime) -> bool:
     """Whether anything is due for a subscription that is in no message yet."""
-    async with db.transaction() as connection:
-        return bool(await fetch_value(connection, IS_DUE, {"id": number, "at": at}))
+    return bool(await fetch_value(db, IS_DUE, {"id": number, "at": at}))
 
 
 async def make_messages(
@@ -192,7 +171,7 @@ async def make_messages(
     most: changes that are put into messages now.
     """
     async with db.transaction() as connection:
-        rows = await (await connection.execute(DUE, {"id": number, "at": at, "most": most})).fetchall()
+        rows = await fetch_rows(connection, DUE, {"id": number, "at": at, "most": most})
         groups = list(_groups(rows, is_joined=is_joined, most_each=most_each, most_bytes=most_bytes))
         for positions in groups:
             values = {"id": number, "token": uuid4(), "at": at}
@@ -226,21 +205,29 @@ async def next_message(db: Database, number: int, *, at: datetime) -> Message | 
 
     No earlier message of any of its pages is waiting.
     """
-    async with db.transaction() as connection:
-        return await fetch_one(connection, class_row(Message), NEXT, {"id": number, "at": at})
+    return await fetch_one(db, class_row(Message), NEXT, {"id": number, "at": at})
 
 
 async def taken(db: Database, message: Message, *, at: datetime) -> None:
     """The message was taken, and its receiver is well."""
     values = {"message": message.id, "id": message.subscription_id, "changes": len(message.changes), "at": at}
-    async with db.transaction() as connection:
-        if (await connection.execute(FORGET, values)).rowcount:
-            await connection.execute(HEALTHY.encode(), values)
+    await execute(db, TAKEN, values)
 
 
-async def not_taken(db: Database, message: Message, retry: Retry, *, error: str, at: datetime) -> None:
-    """The message was not taken. error: why not, without anything secret.
+async def not_taken(
+    db: Database,
+    message: Message,
+    *,
+    error: str,
+    at: datetime,
+    next_try_at: datetime,
+    is_dead: bool,
+    resume_at: datetime | None,
+) -> None:
+    """Write down that a message was not taken. error: why not, without anything secret.
 
+    next_try_at: when it is tried again.  is_dead: it is not.  resume_at: nothing is sent to the receiver before; None
+    where the message was at fault, and not its receiver.
     What else has been waiting since before a receiver failed for TOO_OLD is given up with it, without another try. Dead
     letters of the subscription that were given up before DEAD_KEPT are forgotten.
     """
@@ -249,16 +236,16 @@ async def not_taken(db: Database, message: Message, retry: Retry, *, error: str,
         "id": message.subscription_id,
         "error": clean(error),
         "at": at,
-        "next_try_at": retry.at,
-        "is_dead": retry.is_dead,
-        "resume_at": retry.resume_at,
+        "next_try_at": next_try_at,
+        "is_dead": is_dead,
+        "resume_at": resume_at,
         "before": at - TOO_OLD,
         "forgotten": at - DEAD_KEPT,
     }
     async with db.transaction() as connection:
         await connection.execute(FAILED, values)
         await connection.execute(FORGET_DEAD, values)
-        if retry.resume_at is None:
+        if resume_at is None:
             return
         failing_since = await fetch_value(connection, FAILING, values)
         if failing_since is not None and failing_since < at - TOO_OLD:
@@ -267,9 +254,7 @@ async def not_taken(db: Database, message: Message, retry: Retry, *, error: str,
 
 async def target_lacks(db: Database, number: int, *, resume_at: datetime, error: str, at: datetime) -> None:
     """The target of a subscription is not known, so no message could be made. error: why, without anything secret."""
-    async with db.transaction() as connection:
-        values = {"id": number, "resume_at": resume_at, "error": clean(error), "at": at}
-        await connection.execute(FAILING, values)
+    await execute(db, FAILING, {"id": number, "resume_at": resume_at, "error": clean(error), "at": at})
 
 
 def _clean(value: Any) -> Any:
@@ -288,8 +273,7 @@ def _clean(value: Any) -> Any:
 async def split(db: Database, message: Message, parts: Sequence[int], *, at: datetime) -> None:
     """Put the changes of a message into several, each with a token of its own. parts: how many go into each."""
     async with db.transaction() as connection:
-        found = await (await connection.execute(POSITIONS, {"message": message.id})).fetchall()
-        positions = [position for (position,) in found]
+        positions = await fetch_all(connection, scalar_row, POSITIONS, {"message": message.id})
         for many in parts:
             values = {"message": message.id, "token": uuid4(), "at": at}
             made = await fetch_value(connection, PART, values)
@@ -321,8 +305,7 @@ class DeadLetter:
 
 async def dead_letters(db: Database, number: int | None = None, *, most: int = MOST_LISTED) -> list[DeadLetter]:
     """The dead letters of a subscription, or of all, the oldest first."""
-    async with db.transaction() as connection:
-        return await fetch_all(connection, class_row(DeadLetter), DEAD, {"number": number, "most": most})
+    return await fetch_all(db, class_row(DeadLetter), DEAD, {"number": number, "most": most})
 
 
 async def redeliver(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
@@ -331,15 +314,14 @@ async def redeliver(db: Database, ids: Collection[int] | None, *, at: datetime) 
     Whoever asks for it has mended the receiver: its failures are forgotten, and what else waits for it is tried now.
     """
     async with db.transaction() as connection:
-        found = await (await connection.execute(REDELIVER.encode(), _which(ids, at=at))).fetchall()
-        await be_mended(connection, {row[0] for row in found}, at=at)
+        found = await fetch_all(connection, scalar_row, REDELIVER, _which(ids, at=at))
+        await mended(connection, set(found), at=at)
     return len(found)
 
 
 async def discard(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
     """Forget dead letters; None for all. Gives how many."""
-    async with db.transaction() as connection:
-        return (await connection.execute(DISCARD.encode(), _which(ids, at=at))).rowcount
+    return await execute(db, DISCARD, _which(ids, at=at))
 
 
 def _which(ids: Collection[int] | None, *, at: datetime) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from psycopg import errors, sql
 
 from crawler.store.database import Connection, Database
-from crawler.store.rows import fetch_value
+from crawler.store.rows import fetch_rows, fetch_value
 
 PARTITION_LOCK = 0x7265637261776D  # shifts begin at the same time; one more than the lock of the migrations
 PARTITIONS = """
@@ -56,7 +56,7 @@ async def count_if_outgrown(db: Database, domain_id: int) -> None:
     rows are found by are counted, which takes a tenth of the time of all.
     """
     async with db.transaction() as connection:
-        outgrown = await (await connection.execute(OUTGROWN, {"domain_id": domain_id, "few": FEW_ROWS})).fetchall()
+        outgrown = await fetch_rows(connection, OUTGROWN, {"domain_id": domain_id, "few": FEW_ROWS})
         if not outgrown:
             return
         await connection.execute(PATIENCE)
@@ -74,7 +74,7 @@ def month_after(month: datetime) -> datetime:
 
 
 async def _missing(connection: Connection, months: list[datetime]) -> list[datetime]:
-    there = {row[0] for row in await (await connection.execute(PARTITIONS)).fetchall()}
+    there = {row[0] for row in await fetch_rows(connection, PARTITIONS)}
     return [month for month in months if _name(month) not in there]
 
 

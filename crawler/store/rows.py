@@ -1,40 +1,49 @@
-"""Rows of a statement, read in one go: as values of a class whose fields are the columns, as dicts, or as they are.
+"""Rows of a statement, read in one go: as values of a class whose fields are the columns, as dicts, or as they are; and
+rows written many at once.
 
-Each function reads on a connection, or in a transaction of its own where it is given a database. Where no values are
+Each function works on a connection, or in a transaction of its own where it is given a database. Where no values are
 given a percent sign in the statement stands for itself.
 """
 
-from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from functools import cache
 from typing import Any, TypeVar
 
 from psycopg.rows import AsyncRowFactory, TupleRow, dict_row, scalar_row, tuple_row
 from pydantic import TypeAdapter
 
+from crawler.core.budget.cost import Cost, Costs, RequestKind
+from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.database import Connection, Database
 
 T = TypeVar("T")
 Values = Sequence[Any] | Mapping[str, Any]  # of a statement's parameters
+Place = Connection | Database
+
+
+async def execute(place: Place, statement: str, values: Values = ()) -> int:
+    """Execute a statement; return how many rows it changed."""
+    async with _connection_of(place) as connection:
+        return (await connection.execute(statement.encode(), values or None)).rowcount
 
 
 async def fetch_all(
-    place: Connection | Database, row_factory: AsyncRowFactory[T], statement: str, values: Values = ()
+    place: Place, row_factory: AsyncRowFactory[T], statement: str, values: Values = (), *, binary: bool = False
 ) -> list[T]:
-    """Return the rows, as a row factory of psycopg makes them."""
-    async with _connection_of(place) as connection, connection.cursor(row_factory=row_factory) as cursor:
+    """Return the rows, as a row factory of psycopg makes them. binary: parameters and columns are sent in that form."""
+    async with _connection_of(place) as connection, connection.cursor(row_factory=row_factory, binary=binary) as cursor:
         return await (await cursor.execute(statement.encode(), values or None)).fetchall()
 
 
-async def fetch_one(
-    place: Connection | Database, row_factory: AsyncRowFactory[T], statement: str, values: Values = ()
-) -> T | None:
+async def fetch_one(place: Place, row_factory: AsyncRowFactory[T], statement: str, values: Values = ()) -> T | None:
     """Return the first row; None without any."""
     async with _connection_of(place) as connection, connection.cursor(row_factory=row_factory) as cursor:
         return await (await cursor.execute(statement.encode(), values or None)).fetchone()
 
 
-async def fetch_values(place: Connection | Database, kind: type[T], statement: str, values: Values) -> list[T]:
+async def fetch_values(place: Place, kind: type[T], statement: str, values: Values) -> list[T]:
     """Return the rows as values of a class, by the names of its fields; columns that it does not have are left out.
 
     A column is converted to the type of its field: a text to an enum, an array to a tuple.
@@ -43,27 +52,32 @@ async def fetch_values(place: Connection | Database, kind: type[T], statement: s
     return found
 
 
-async def fetch_dicts(place: Connection | Database, statement: str, values: Values) -> list[dict[str, Any]]:
+async def fetch_dicts(place: Place, statement: str, values: Values = ()) -> list[dict[str, Any]]:
     """Return the rows by the names of their columns."""
     return await fetch_all(place, dict_row, statement, values)
 
 
-async def fetch_rows(place: Connection | Database, statement: str, values: Values) -> list[TupleRow]:
+async def fetch_dict(place: Place, statement: str, values: Values = ()) -> dict[str, Any] | None:
+    """Return the first row by the names of its columns; None without any."""
+    return await fetch_one(place, dict_row, statement, values)
+
+
+async def fetch_rows(place: Place, statement: str, values: Values = (), *, binary: bool = False) -> list[TupleRow]:
     """Return the rows as tuples."""
-    return await fetch_all(place, tuple_row, statement, values)
+    return await fetch_all(place, tuple_row, statement, values, binary=binary)
 
 
-async def fetch_row(place: Connection | Database, statement: str, values: Values) -> TupleRow | None:
+async def fetch_row(place: Place, statement: str, values: Values) -> TupleRow | None:
     """Return the first row as a tuple; None without any."""
     return await fetch_one(place, tuple_row, statement, values)
 
 
-async def fetch_value(place: Connection | Database, statement: str, values: Values = ()) -> Any:
+async def fetch_value(place: Place, statement: str, values: Values = ()) -> Any:
     """Return the first column of the first row; None without any."""
     return await fetch_one(place, scalar_row, statement, values)
 
 
-async def fetch_number(place: Connection | Database, statement: str, values: Values) -> int:
+async def fetch_number(place: Place, statement: str, values: Values) -> int:
     """Return the first column of the first row as a whole number; 0 without any."""
     return int(await fetch_value(place, statement, values) or 0)
 
@@ -74,9 +88,77 @@ def _adapter(kind: Hashable) -> TypeAdapter[list[Any]]:
 
 
 @asynccontextmanager
-async def _connection_of(place: Connection | Database) -> AsyncIterator[Connection]:
+async def _connection_of(place: Place) -> AsyncIterator[Connection]:
     if isinstance(place, Database):
         async with place.transaction() as connection:
             yield connection
     else:
         yield place
+
+
+async def copy(connection: Connection, table: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Write rows into a table by COPY, in binary. columns: names and types, as `unnest` takes them."""
+    names, types = zip(*_parse_columns(columns), strict=True)
+    statement = f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
+    async with connection.cursor() as cursor, cursor.copy(statement.encode()) as sink:
+        sink.set_types(types)
+        for row in rows:
+            await sink.write_row(row)
+
+
+def unnest(columns: str) -> str:
+    """Return the SQL that makes rows `x` of parameters that hold a column each.
+
+    columns: names, which are those of the parameters, and types: "key bytea, rank int".
+    """
+    parsed = _parse_columns(columns)
+    arrays = ", ".join(f"%({name})s::{kind}[]" for name, kind in parsed)
+    return f"unnest({arrays}) AS x({', '.join(name for name, _ in parsed)})"
+
+
+def to_columns(columns: str, rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
+    """Return the parameters of `unnest(columns)` for these rows."""
+    names = [name for name, _ in _parse_columns(columns)]
+    arrays = list(zip(*rows, strict=True)) or [()] * len(names)
+    return dict(zip(names, map(list, arrays), strict=True))
+
+
+def placeholders(names: Iterable[str]) -> str:
+    """Return the SQL for the values of parameters that have these names."""
+    return ", ".join(f"%({name})s" for name in names)
+
+
+def excluded(names: Iterable[str]) -> str:
+    """Return what an upsert sets where the row is there: these columns to what was to be inserted."""
+    return ", ".join(f"{name} = excluded.{name}" for name in names)
+
+
+def _parse_columns(columns: str) -> list[tuple[str, str]]:
+    return [(name, kind) for name, kind in (each.split() for each in columns.split(","))]
+
+
+def clean(text: str | None) -> Any:
+    """Text as Postgres takes it: no NUL, no lone surrogate, whatever a server sent."""
+    if text is None or (text.isprintable() and text.isascii()):
+        return text
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def costs_from(stored: dict[str, Any]) -> Costs:
+    """Costs as `domain_state.costs` holds them; kinds that it does not name are not learnt yet."""
+    return Costs(**{RequestKind(kind).value: Cost(**figures) for kind, figures in stored.items()})
+
+
+def costs_to(costs: Costs) -> dict[str, Any]:
+    """The value of `domain_state.costs` for these costs; kinds without a look are left out."""
+    return {kind.value: asdict(costs.of(kind)) for kind in RequestKind if costs.of(kind).looks}
+
+
+def from_signed(number: int | None) -> Fingerprint | None:
+    """A Fingerprint is unsigned everywhere but in its column."""
+    return None if number is None else Fingerprint(number & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def to_signed(fingerprint: Fingerprint | None) -> int | None:
+    """A Fingerprint as its signed column holds it."""
+    return None if fingerprint is None else fingerprint - (1 << 64) if fingerprint >= 1 << 63 else fingerprint

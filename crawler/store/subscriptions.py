@@ -11,29 +11,21 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import class_row
 
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet
 from crawler.core.http.urls import Authority
 from crawler.errors import StoreUnavailable
-from crawler.store.columns import clean
 from crawler.store.database import Connection, Database, one_line
 from crawler.store.report import EventKind
-from crawler.store.rows import fetch_all, fetch_value
+from crawler.store.rows import Place, clean, execute, fetch_dicts, fetch_one, fetch_value
 
 MOST_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
 
 DELIVERY_LOCK = 0x6E6F7465  # "note": the first half of the name of a subscription's lock
-STATES = """
-    SELECT subscription, target, domain, paused_at IS NOT NULL AS is_paused, quiet, zone, waiting, waiting_since,
-           unread_since, failures, failing_since, next_try_at, reason, dead
-      FROM report_subscription
-     WHERE %(id)s::bigint IS NULL OR subscription = %(id)s
-     ORDER BY subscription
-"""
 BEFORE = """
-    SELECT e.domain_id, p.change, p.version
+    SELECT e.domain_id, CASE WHEN p.change NOT IN ('gone', 'moved') THEN p.version END AS version
       FROM feed f
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
       LEFT JOIN LATERAL (SELECT o.change, o.version FROM event o
@@ -42,13 +34,9 @@ BEFORE = """
                           ORDER BY o.number DESC LIMIT 1) p ON true
      WHERE f.position = %(position)s
 """
-AWAY = frozenset({EventKind.GONE, EventKind.MOVED})
 SELECT = """
-    SELECT s.*, d.authority AS domain,
-           (SELECT count(*) FROM notice n LEFT JOIN message m ON m.id = n.message_id
-             WHERE n.subscription_id = s.id AND m.state IS DISTINCT FROM 'dead') AS waiting,
-           (SELECT count(*) FROM message m WHERE m.subscription_id = s.id AND m.state = 'dead') AS dead
-      FROM subscription s LEFT JOIN domain d ON d.id = s.domain_id
+    SELECT s.*, r.domain, r.waiting, r.waiting_since, r.unread_since, r.next_try_at, r.reason, r.dead
+      FROM subscription s JOIN report_subscription r ON r.subscription = s.id
 """
 
 IS_WELL = "failures = 0, failing_since = NULL, resume_at = NULL, last_error = ''"
@@ -69,11 +57,11 @@ AS_NEW = """
      WHERE subscription_id = %(id)s AND state = 'waiting'
 """
 
-MENDED = f"UPDATE subscription SET {IS_WELL} WHERE id = ANY(%(ids)s)"  # noqa: S608  our own columns
-TRY_NOW = """
+MENDED = f"""
+    WITH well AS (UPDATE subscription SET {IS_WELL} WHERE id = ANY(%(ids)s))
     UPDATE message SET next_try_at = %(at)s
      WHERE subscription_id = ANY(%(ids)s) AND state = 'waiting' AND next_try_at > %(at)s
-"""
+"""  # noqa: S608  our own columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +102,7 @@ class Subscription:
     domain: the name of its domain; None for all.  position: of the feed, up to which it was read.
     failures: of its target in a row, since failing_since; it is not tried before resume_at.  last_error: of those.
     delivered: changes that were taken.  waiting: changes that were not yet.  dead: messages that were given up.
+    waiting_since, unread_since, next_try_at, reason: as in report_subscription.
     paused_at: since when nothing is sent; None where it is not paused.  pause_position: where the feed ended then: what
     stands before is told when it is resumed, whether it was read by then or not.
     most_bytes: of a message to a webhook or a program; less than at first where its receiver has refused larger ones.
@@ -131,10 +120,29 @@ class Subscription:
     delivered: int
     delivered_at: datetime | None
     waiting: int
+    waiting_since: datetime | None
+    unread_since: datetime | None
+    next_try_at: datetime | None
+    reason: str
     dead: int
     paused_at: datetime | None
     pause_position: int | None
     most_bytes: int
+
+    def untold_since(self, *, at: datetime) -> datetime | None:
+        """When the oldest change came up that should have been told by an instant; None where there is none.
+
+        Nobody need be told of any while it is paused, nor in quiet hours.
+        """
+        if self.paused_at is not None or self.wish.times.is_quiet(at):
+            return None
+        since = [each for each in (self.waiting_since, self.unread_since) if each is not None and each <= at]
+        return min(since, default=None)
+
+    def waits_until(self, *, at: datetime) -> datetime | None:
+        """When what was not taken is tried again; None where nothing is to be waited for."""
+        is_later = self.waiting and self.next_try_at is not None and self.next_try_at > at
+        return self.next_try_at if is_later else None
 
 
 # The columns of table subscription that hold a value as it is; kinds and a condition have columns of their own form.
@@ -167,21 +175,18 @@ async def add(db: Database, wish: SubscriptionWish, *, at: datetime) -> Subscrip
 
 async def every(db: Database) -> list[Subscription]:
     """All subscriptions, in the order in which they were made."""
-    async with db.transaction() as connection:
-        return await _found(connection, f"{SELECT} ORDER BY s.id", {})
+    return await _found(db, f"{SELECT} ORDER BY s.id", {})
 
 
 async def numbered(db: Database, number: int) -> Subscription | None:
     """The subscription of that number; None where there is none."""
-    async with db.transaction() as connection:
-        found = await _found(connection, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
+    found = await _found(db, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
     return found[0] if found else None
 
 
 async def pause(db: Database, number: int, *, at: datetime) -> bool:
     """Send a subscription nothing from now on; gives whether it was not paused before. Messages wait where they are."""
-    async with db.transaction() as connection:
-        return bool((await connection.execute(PAUSE, {"id": number, "at": at})).rowcount)
+    return bool(await execute(db, PAUSE, {"id": number, "at": at}))
 
 
 async def resume(db: Database, number: int, *, missed: bool, at: datetime) -> bool:
@@ -191,34 +196,24 @@ async def resume(db: Database, number: int, *, missed: bool, at: datetime) -> bo
     """
     values = {"id": number, "missed": missed, "at": at}
     async with db.transaction() as connection:
-        if not (await connection.execute(RESUME, values)).rowcount:
+        if not await execute(connection, RESUME, values):
             return False
         await connection.execute(AS_NEW, values)
     return True
 
 
-async def mended(db: Database, number: int, *, at: datetime) -> None:
-    """A subscription's receiver is said to be well: its failures are forgotten, and what waits is tried at once."""
-    async with db.transaction() as connection:
-        await be_mended(connection, [number], at=at)
-
-
-async def be_mended(connection: Connection, numbers: Collection[int], *, at: datetime) -> None:
-    """Do that for several, within a transaction."""
-    values = {"ids": list(numbers), "at": at}
-    await connection.execute(MENDED, values)
-    await connection.execute(TRY_NOW, values)
+async def mended(place: Place, numbers: Collection[int], *, at: datetime) -> None:
+    """Take the receivers of subscriptions for well: forget their failures, and try what waits at once."""
+    await execute(place, MENDED, {"ids": list(numbers), "at": at})
 
 
 async def remove(db: Database, number: int) -> bool:
     """Forget a subscription with all that waits for it; gives whether there was one."""
-    async with db.transaction() as connection:
-        cursor = await connection.execute("DELETE FROM subscription WHERE id = %s", (number,))
-        return bool(cursor.rowcount)
+    return bool(await execute(db, "DELETE FROM subscription WHERE id = %s", (number,)))
 
 
-async def _found(connection: Connection, statement: str, values: dict[str, Any]) -> list[Subscription]:
-    return [_subscription(row) for row in await fetch_all(connection, dict_row, statement, values)]
+async def _found(place: Place, statement: str, values: dict[str, Any]) -> list[Subscription]:
+    return [_subscription(row) for row in await fetch_dicts(place, statement, values)]
 
 
 def _subscription(row: dict[str, Any]) -> Subscription:
@@ -239,47 +234,6 @@ def _subscription(row: dict[str, Any]) -> Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriptionState:
-    """How a subscription is doing: a row of report_subscription, which says what its columns mean."""
-
-    subscription: int
-    target: str
-    domain: str | None
-    is_paused: bool
-    quiet: str
-    zone: str
-    waiting: int
-    waiting_since: datetime | None
-    unread_since: datetime | None
-    failures: int
-    failing_since: datetime | None
-    next_try_at: datetime | None
-    reason: str
-    dead: int
-
-    def untold_since(self, *, at: datetime) -> datetime | None:
-        """When the oldest change came up that should have been told by an instant; None where there is none.
-
-        Nobody need be told of any while it is paused, nor in quiet hours.
-        """
-        if self.is_paused or (self.quiet and DeliveryTimes(self.zone, quiet=parse_quiet(self.quiet)).is_quiet(at)):
-            return None
-        since = [each for each in (self.waiting_since, self.unread_since) if each is not None and each <= at]
-        return min(since, default=None)
-
-    def waits_until(self, *, at: datetime) -> datetime | None:
-        """When what was not taken is tried again; None where nothing is to be waited for."""
-        is_later = self.waiting and self.next_try_at is not None and self.next_try_at > at
-        return self.next_try_at if is_later else None
-
-
-async def states(db: Database, number: int | None = None) -> list[SubscriptionState]:
-    """How all subscriptions are doing, or the one of that number, in the order in which they were made."""
-    async with db.transaction() as connection:
-        return await fetch_all(connection, class_row(SubscriptionState), STATES, {"id": number})
-
-
-@dataclass(frozen=True, slots=True)
 class Standing:
     """A page before a change. version: the one that it said then, as far as is known; None where it was not there."""
 
@@ -288,13 +242,10 @@ class Standing:
 
 
 async def standing_before(db: Database, position: int) -> Standing:
-    """What the page was of which a change stands at that position of the feed."""
-    async with db.transaction() as connection:
-        row = await (await connection.execute(BEFORE, {"position": position})).fetchone()
-    assert row is not None, f"no change stands at {position}"
-    domain_id, change, version = row
-    is_there = change is not None and EventKind(change) not in AWAY
-    return Standing(domain_id=domain_id, version=version if is_there else None)
+    """Return what the page was of which a change stands at that position of the feed."""
+    found = await fetch_one(db, class_row(Standing), BEFORE, {"position": position})
+    assert found is not None, f"no change stands at {position}"
+    return found
 
 
 class DeliveryLocks:

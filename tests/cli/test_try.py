@@ -30,7 +30,7 @@ def rows(database_url: str, statement: str) -> list[tuple[object, ...]]:
 
 def dump(database_url: str) -> list[list[str]]:
     """All that is recorded of pages."""
-    tables = ("page", "frontier", "visit", "snapshot", "event", "domain_mask", "inbox", "cash")
+    tables = ("page", "frontier", "visit", "snapshot", "event", "domain_memory", "inbox", "cash")
     return [sorted(map(str, rows(database_url, f"SELECT * FROM {table}"))) for table in tables]
 
 

@@ -156,16 +156,16 @@ async def test_who_is_not_told_is_told_of_and_of_very_many_those_who_wait_longes
     now = datetime.now(UTC) + timedelta(days=3)
     for _ in range(MOST_SUBSCRIPTIONS):  # of what was found before they were made they are told nothing
         await subscriptions.add(lively, SubscriptionWish("env:MAIL", frozenset({EventKind.CHANGED})), at=now)
-    (longest, *_) = states = await subscriptions.states(lively)
+    (longest, *_) = states = await subscriptions.every(lively)
     families = {each.name: each.samples for each in subscription_families(states, at=now)}
     untold = {each.labels["subscription"]: each.value for each in families["recrawl_subscription_untold_seconds"]}
     assert longest.unread_since is not None
     assert len(untold) == MOST_SUBSCRIPTIONS
-    assert untold[str(longest.subscription)] == (now - longest.unread_since).total_seconds() > 0
+    assert untold[str(longest.id)] == (now - longest.unread_since).total_seconds() > 0
     assert {each.value for each in families["recrawl_subscription_dead_letters"]} == {0}
 
-    await subscriptions.pause(lively, longest.subscription, at=now)
-    (paused, *_) = await subscriptions.states(lively)
+    await subscriptions.pause(lively, longest.id, at=now)
+    (paused, *_) = await subscriptions.every(lively)
     assert paused.untold_since(at=now + timedelta(days=1)) is None
 
 
@@ -182,7 +182,7 @@ async def metrics(lively: Database, tmp_path: Path) -> AsyncIterator[tuple[int, 
     when_all_are_due = now + timedelta(days=400)
     told, _ = await report.domain_gauges(lively, at=when_all_are_due, most=MOST_DOMAINS)
     of_domains = list(domain_families(told, calibration))
-    of_subscriptions = list(subscription_families(await subscriptions.states(lively), at=now))
+    of_subscriptions = list(subscription_families(await subscriptions.every(lively), at=now))
 
     def collected() -> list[Metric]:
         tally.looks["same"] += 30  # a crawl that goes on

@@ -12,7 +12,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.validators import Validator
 from crawler.store.database import Database
-from crawler.store.learned import trust_rows
+from crawler.store.learned.credibility import trust_rows
 from tests.engine.crawls import DAY, START, recrawl, register, rows
 from tests.ports import next_port
 

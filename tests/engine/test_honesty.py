@@ -4,7 +4,7 @@ import pytest
 
 from crawler.core.validators import YOUNG, Validator
 from crawler.store.database import Database
-from crawler.store.learned import trust_rows
+from crawler.store.learned.credibility import trust_rows
 from tests.engine.crawls import page, recrawl, versions
 from tests.engine.liars import (
     Asked,

@@ -9,7 +9,7 @@ from crawler.core.domain import Domain
 from crawler.core.validators import SENT, Validator
 from crawler.format.trust import format_trust
 from crawler.store.database import Database
-from crawler.store.learned import trust_rows
+from crawler.store.learned.credibility import trust_rows
 from tests.engine.crawls import DAY, recrawl
 from tests.engine.liars import (
     Asked,

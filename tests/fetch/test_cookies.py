@@ -3,7 +3,7 @@
 from crawler.core.http.credentials import Access
 from crawler.core.http.urls import Url
 from crawler.fetch import DomainCookies
-from crawler.fetch.cookies import MOST_BYTES, MOST_COOKIES
+from crawler.fetch.http import MOST_BYTES, MOST_COOKIES
 from tests.engine.doors import Asked, Reply, door
 from tests.fetch.asking import SOON, http
 

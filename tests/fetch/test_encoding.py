@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.http.response import Reason
-from crawler.fetch.encoding import MAX_MEMBERS, decoded
+from crawler.fetch.answers import MAX_MEMBERS, decoded
 
 LIMIT = 1_000_000
 PAGE = b"<p>The quick brown fox</p>" * 100

@@ -67,12 +67,12 @@ async def test_what_waits_is_a_row_of_the_view_with_its_reason(db: Database) -> 
         shop.day = 1
         await look(db, domain, at=CHANGED)
         await tell(db, at=CHANGED)
-        (failing,) = await subscriptions.states(db)
-        await subscriptions.pause(db, failing.subscription, at=CHANGED)
-        (paused,) = await subscriptions.states(db)
+        (failing,) = await subscriptions.every(db)
+        await subscriptions.pause(db, failing.id, at=CHANGED)
+        (paused,) = await subscriptions.every(db)
 
     assert (failing.waiting, failing.failures, failing.waiting_since) == (2, 1, CHANGED)
     assert "cannot be reached" in failing.reason
     assert failing.waits_until(at=CHANGED) == failing.next_try_at == CHANGED + timedelta(seconds=30)
     assert failing.untold_since(at=CHANGED + HOUR) == CHANGED
-    assert (paused.is_paused, paused.untold_since(at=CHANGED + HOUR)) == (True, None)
+    assert (paused.paused_at, paused.untold_since(at=CHANGED + HOUR)) == (CHANGED, None)

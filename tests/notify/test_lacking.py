@@ -31,7 +31,7 @@ async def test_changes_wait_one_by_one_until_the_secret_is_there(db: Database) -
         shop.day = 1
         await look(db, domain, at=CHANGED)
         failed = [(await tell(db, at=CHANGED + n * HOUR)).failed for n in range(100)]  # four days
-        (waiting,) = await subscriptions.states(db)
+        (waiting,) = await subscriptions.every(db)
         done = await tell(db, at=CHANGED + 101 * HOUR, secrets={"env:HOOK": receiver.url})
         known = await changes_of(db)
         after = await subscriptions.numbered(db, one.id)
@@ -55,7 +55,7 @@ async def test_changes_wait_until_the_key_to_sign_with_is_there(db: Database, la
         shop.day = 1
         await look(db, domain, at=CHANGED)
         failed = [(await tell(db, at=CHANGED + n * HOUR, secrets=lacking)).failed for n in range(100)]  # four days
-        (waiting,) = await subscriptions.states(db)
+        (waiting,) = await subscriptions.every(db)
         takes, receiver.answer = receiver.answer, lambda _: (503, "")
         await tell(db, at=CHANGED + 101 * HOUR, secrets=key)
         receiver.answer = takes

@@ -32,7 +32,7 @@ async def test_what_was_given_up_and_what_waits_comes_at_once_after_a_redelivery
         await tell(db, at=now)
         receiver.answer = lambda _: (204, "")
         left_alone = await tell(db, at=now + MINUTE)
-        (waiting,) = await subscriptions.states(db)
+        (waiting,) = await subscriptions.every(db)
         redelivered = await outbox.redeliver(db, None, at=now + MINUTE)
         done = await tell(db, at=now + MINUTE)
         known = await changes_of(db)

@@ -26,7 +26,7 @@ from tests.engine.crawls import DAY, START, crawl, register, rows
 
 STORE = Path(crawler.store.__file__).parent
 ROOMS = ("claim", "hand_out", "record", "learned", "plan", "report", "retention")
-MODULES = ("domains.py", "domain_rows.py", "domain_inbox.py")
+MODULES = ("domains.py", "domain_rows.py")
 # Of all domains together: small, and on every shard alike, as a distributed Postgres keeps such tables.
 SHARED = {"domain", "domain_alias", "address_slot", "ledger", "kind_prior", "alembic_version"} | {
     *("feed", "feed_reader", "subscription", "notice", "message")
@@ -38,7 +38,7 @@ EXCEPTIONS = {
     ("claim/leases.py", "CANDIDATE"): "a claim looks for the domain: domain_state has one narrow row for each",
     ("claim/leases.py", "CALLED"): "the same, for domains with a letter in their inbox",
     ("claim/leases.py", "NEXT_TURN"): "when the next domain wakes: the same index, once a shift has nothing to do",
-    ("domain_inbox.py", "GO_ON_AFTER"): "by the id of a letter that was read from the domain's inbox before",
+    ("domain_rows.py", "GO_ON_AFTER"): "by the id of a letter that was read from the domain's inbox before",
     ("hand_out/hand_out.py", "REPRICED"): "the same",
     ("report/checks.py", "FEED"): "db check: the places of the feed against the events of all domains",
     ("report/gauges.py", "CALIBRATION"): "metrics, of all domains together; once a minute at most",

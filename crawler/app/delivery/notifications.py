@@ -268,15 +268,15 @@ async def follow_deliveries(
 async def list_postponed(db: Database, done: Delivered, *, number: int | None = None, at: datetime) -> list[Postponed]:
     """Return what waits for a further try, without what a delivery has just tried."""
     return [
-        Postponed(each.subscription, until, each.reason, each.waiting)
-        for each in await subscriptions.states(db, number)
-        if each.subscription not in done.untold and (until := each.waits_until(at=at)) is not None
+        Postponed(each.id, until, each.reason, each.waiting)
+        for each in await subscriptions.every(db)
+        if number in {None, each.id} and each.id not in done.untold and (until := each.waits_until(at=at)) is not None
     ]
 
 
 async def count_failing(db: Database) -> int:
     """Return how many subscriptions failed the last time and are not paused."""
-    return sum(bool(each.failures) and not each.is_paused for each in await subscriptions.states(db))
+    return sum(bool(each.failures) and each.paused_at is None for each in await subscriptions.every(db))
 
 
 async def list_dead_letters(db: Database, number: int | None = None) -> list[DeadLetter]:

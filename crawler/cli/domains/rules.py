@@ -168,10 +168,10 @@ def _change(
 async def _with_counts(db: "Database", name: str) -> "tuple[Domain, dict[str, int]]":
     """Return a domain, and how many pages each of its rules limits."""
     from crawler.app.registration import domain_named
-    from crawler.app.rules import pages_by_pattern
+    from crawler.app.rules import count_limited_pages
 
     domain = await domain_named(db, name)
-    return domain, await pages_by_pattern(db, domain)
+    return domain, await count_limited_pages(db, domain.id)
 
 
 def _document(domain: "Domain", pages: Mapping[str, int]) -> dict[str, object]:

@@ -103,11 +103,20 @@ Method = Literal["GET", "HEAD", "POST"]
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """A request that is not ours to word: what a page in a browser asks for. headers: sent as they are."""
+    """A request that is not ours to word: what a page in a browser asks for. headers: with names in lower case."""
 
     url: Url
-    method: Method = "GET"
+    method: str = "GET"
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def header(self, name: str) -> str:
+        """Return the value of the first header of that name, in lower case; empty where there is none."""
+        return next((value for found, value in self.headers if found == name), "")
+
+    @property
+    def destination(self) -> str:
+        """What the page wants it for (Fetch Standard, 2.2.5): "document", "script", "image"; empty where not said."""
+        return self.header("sec-fetch-dest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,6 @@ class Relayed:
     """The answer to a Relay. headers: all, as they came.  body: decoded.  received_bytes: as in Fetched."""
 
     status: int
-    headers: tuple[tuple[str, str], ...] = field(repr=False)
-    body: bytes = field(repr=False)
-    received_bytes: int
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: bytes = field(default=b"", repr=False)
+    received_bytes: int = 0

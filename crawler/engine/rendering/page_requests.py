@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from crawler.core.http.response import Fetched, Method, Reason, Relay, Relayed, Unreached
+from crawler.core.http.response import Fetched, Reason, Relay, Relayed, Unreached
 from crawler.core.http.robots import RobotsRules
 from crawler.core.http.urls import Authority, Url, authority_of, normalise
 from crawler.errors import CrawlerError
-from crawler.fetch.browser import BrowserAnswer, BrowserRequest
 
 MOST_REQUESTS = 100  # of one page, beside its document
 MOST_BYTES = 20_000_000  # that they bring
@@ -71,7 +71,7 @@ class PageRequests:
         self.requests = self.received_bytes = self.missing = 0
         self.refused = Counter()
 
-    async def answer(self, request: BrowserRequest) -> BrowserAnswer:
+    async def answer(self, request: Relay) -> Relayed:
         """The answer to one request."""
         url = normalise(request.url)
         if url is None:
@@ -80,10 +80,9 @@ class PageRequests:
             return _preflight(request)
         if request.method not in {"GET", "HEAD"}:
             return self._refuse("not_read", status=405)
-        method: Method = "HEAD" if request.method == "HEAD" else "GET"
         if url == self._url and self._document is not None and request.destination in {"document", ""}:
             document, self._document = self._document, None
-            return BrowserAnswer(200, (("Content-Type", document.content_type or "text/html"),), document.body)
+            return Relayed(200, (("Content-Type", document.content_type or "text/html"),), document.body)
         if _is_unread(request, url):
             return self._refuse("unread", status=404)
         if request.header("accept") == _EVENTS:
@@ -96,12 +95,12 @@ class PageRequests:
             return self._refuse("robots")
         if self.requests >= MOST_REQUESTS or self.received_bytes >= MOST_BYTES:
             return self._refuse("limit")
-        return await self._asked(Relay(request.url, method, _sent(request)), request, is_own=is_own)
+        return await self._asked(request, is_own=is_own)
 
-    async def _asked(self, relay: Relay, request: BrowserRequest, *, is_own: bool) -> BrowserAnswer:
+    async def _asked(self, request: Relay, *, is_own: bool) -> Relayed:
         self.requests += 1
         try:
-            answer = await self._ask.relay(relay, is_own=is_own)
+            answer = await self._ask.relay(replace(request, headers=_sent(request)), is_own=is_own)
         except CrawlerError:  # the lease is lost, or the store is silent: whoever keeps the lease finds that, too
             answer = None
         if answer is None:
@@ -112,46 +111,46 @@ class PageRequests:
         if isinstance(answer, Unreached):
             return self._refuse("address" if answer.reason is Reason.ADDRESS else "unreached", status=502)
         headers = tuple((name, value) for name, value in answer.headers if name.lower() not in _NOT_TOLD)
-        made = BrowserAnswer(answer.status, headers, answer.body)
-        if relay.method == "GET" and answer.status == 200 and _is_kept(request):
+        made = Relayed(answer.status, headers, answer.body)
+        if request.method == "GET" and answer.status == 200 and _is_kept(request):
             self._memo.put(request.url, made)
         return made
 
-    def _refuse(self, what: str, *, status: int = 403) -> BrowserAnswer:
+    def _refuse(self, what: str, *, status: int = 403) -> Relayed:
         self.refused[what] += 1
-        return BrowserAnswer(status)
+        return Relayed(status)
 
 
 class ScriptMemo:
     """Scripts and styles by their URLs, up to so many bytes in all; nothing is let go of for another."""
 
     def __init__(self, most_bytes: int = MEMO_BYTES) -> None:
-        self._kept: dict[Url, BrowserAnswer] = {}
+        self._kept: dict[Url, Relayed] = {}
         self._left = most_bytes
 
-    def get(self, url: Url) -> BrowserAnswer | None:
+    def get(self, url: Url) -> Relayed | None:
         return self._kept.get(url)
 
-    def put(self, url: Url, answer: BrowserAnswer) -> None:
+    def put(self, url: Url, answer: Relayed) -> None:
         if url not in self._kept and len(answer.body) <= self._left:
             self._kept[url] = answer
             self._left -= len(answer.body)
 
 
-def _is_unread(request: BrowserRequest, url: Url) -> bool:
+def _is_unread(request: Relay, url: Url) -> bool:
     if request.destination:
         return request.destination in _UNREAD
     # Only secure origins are told what a request is for (Fetch Metadata).
     return request.header("accept").startswith("image/") or urlsplit(url).path.lower().endswith(_UNREAD_ENDS)
 
 
-def _is_kept(request: BrowserRequest) -> bool:
+def _is_kept(request: Relay) -> bool:
     return request.destination in _KEPT or (
         not request.destination and urlsplit(request.url).path.lower().endswith(_KEPT_ENDS)
     )
 
 
-def _sent(request: BrowserRequest) -> tuple[tuple[str, str], ...]:
+def _sent(request: Relay) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, value)
         for name, value in request.headers
@@ -159,9 +158,9 @@ def _sent(request: BrowserRequest) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _preflight(request: BrowserRequest) -> BrowserAnswer:
+def _preflight(request: Relay) -> Relayed:
     """What a server says that lets its answers be read (CORS, Fetch Standard 3.3): it is asked all the same."""
-    return BrowserAnswer(
+    return Relayed(
         204,
         (
             ("Access-Control-Allow-Origin", request.header("origin") or "*"),

@@ -1,5 +1,4 @@
 """A browser that renders pages, whose only way out is a client of ours. Uses core alone; it sends no request itself."""
 
 from crawler.fetch.browser.browser import Browser, RenderLimits, Tab
-from crawler.fetch.browser.launch import BrowserMissing, find_browser
-from crawler.fetch.browser.proxy import BrowserAnswer, BrowserRequest
+from crawler.fetch.browser.process import BrowserMissing, find_browser

@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from playwright.async_api import Browser as DrivenBrowser
-from playwright.async_api import BrowserContext, CDPSession, Dialog, Page, Playwright
+from playwright.async_api import BrowserContext, CDPSession, Page, Playwright
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from crawler.core.http.urls import Url, normalise
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import process
-from crawler.fetch.browser.launch import BEST_SANDBOX, BrowserMissing, DriverLost, Sandbox, driver_running, launch
+from crawler.fetch.browser.process import BEST_SANDBOX, BrowserMissing, DriverLost, Sandbox, driver_running, launch
 from crawler.fetch.browser.proxy import LOGIN_URL, USERNAME, AnswerRequest, LoopbackProxy
 
 T = TypeVar("T")
@@ -174,12 +174,6 @@ class Browser:
         running.tabs -= 1
         if running.is_stale and running.tabs <= 0:
             await self._end(running)
-
-    async def kill(self, running: _Running) -> None:
-        """End a browser that may not answer any more. Its other tabs lose their pages, which are tried once more."""
-        running.is_stale = True
-        if running.pid is not None:
-            process.kill_tree(running.pid)
 
     async def _start(self) -> _Running:
         for attempt in range(1, STARTS + 1):
@@ -358,9 +352,11 @@ class Tab:
         await page.close()
 
     async def _lose(self) -> None:
-        """Give up the browser, which may not answer any more."""
+        """End a browser that may not answer any more. Its other tabs lose their pages, which are tried once more."""
         if self._running is not None:
-            await self._browser.kill(self._running)
+            self._running.is_stale = True
+            if self._running.pid is not None:
+                process.kill_tree(self._running.pid)
         await self.close()
 
     async def _watched(self, page: Page, url: Url, crashed: asyncio.Event, *, screenshot: bool) -> RenderOutcome:
@@ -454,17 +450,13 @@ class Tab:
                 return
 
     def _on_page(self, page: Page) -> None:
-        page.on("dialog", self._on_dialog)
-        page.on("popup", self._on_popup)
+        page.on("dialog", lambda dialog: self._refuse("dialog", dialog.dismiss()))
+        page.on("popup", lambda popup: self._refuse("popup", popup.close()))
         page.on("download", lambda _: self._events.update(("download",)))
 
-    async def _on_dialog(self, dialog: Dialog) -> None:
-        self._events["dialog"] += 1
-        await _quietly(dialog.dismiss())
-
-    async def _on_popup(self, page: Page) -> None:
-        self._events["popup"] += 1
-        await _quietly(page.close())
+    async def _refuse(self, event: str, doing: Awaitable[None]) -> None:
+        self._events[event] += 1
+        await _quietly(doing)
 
 
 def _failure(error: PlaywrightError) -> RenderFailure:

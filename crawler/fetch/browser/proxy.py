@@ -1,8 +1,8 @@
 """The only way out of the browser: a proxy on loopback that answers each request of its pages by asking our own client.
 
 A page's requests are HTTP requests of ours in the end, whatever made them: redirects, frames, workers, fetch. So the
-proxy ends TLS itself (certificate.py), and what is no request that it can read (WebSockets, QUIC, anything else in a
-tunnel) finds a closed door. Each tab has a listener of its own, by which its requests are told from other tabs'.
+proxy ends TLS itself, and what is no request that it can read (WebSockets, QUIC, anything else in a tunnel) finds a
+closed door. Each tab has a listener of its own, by which its requests are told from other tabs'.
 
 Every user of the machine can connect to the listener. A request is answered only if it carries the tab's password
 (Proxy-Authorization, RFC 9110, 11.7.1), which the browser alone is given (browser.py).
@@ -11,21 +11,29 @@ Every user of the machine can connect to the listener. A request is answered onl
 import asyncio
 import hmac
 import secrets
+import ssl
+import tempfile
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
 
 import h11
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
+from crawler.core.http.response import Relay, Relayed
 from crawler.core.http.urls import Url
-from crawler.fetch.browser.certificate import server_context
 
 READ_BYTES = 64 << 10
 MOST_BODY_BYTES = 64 << 10  # of a request; none of ours has one
 USERNAME = "tab"
 LOGIN_URL = Url("http://recrawl.invalid/")  # answered by the proxy itself, with an empty page (RFC 6761, 6.4)
+CERTIFICATE_LIFETIME = timedelta(days=30)
 HEAD_SECONDS = 10  # until the head of a request of a connection that has not shown the password is complete
 MAX_UNAUTHENTICATED = 64  # connections; beyond that the oldest is closed, so that other users cannot use up descriptors
 
@@ -41,45 +49,8 @@ _CHALLENGE = (
 )
 
 
-Headers = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserRequest:
-    """A request that a page makes. url: absolute, as the page spelt it.  headers: names in lower case."""
-
-    method: str
-    url: Url
-    headers: Headers = field(repr=False)
-
-    def header(self, name: str) -> str:
-        """The value of the first header of that name, in lower case; empty where there is none."""
-        return next((value for found, value in self.headers if found == name), "")
-
-    @property
-    def destination(self) -> str:
-        """What the page wants it for (Fetch Standard, 2.2.5): "document", "script", "image"; empty where not said."""
-        return self.header("sec-fetch-dest")
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserAnswer:
-    """What a request is answered. body: without Content-Encoding."""
-
-    status: int
-    headers: Headers = ()
-    body: bytes = field(default=b"", repr=False)
-
-
 # Answers the requests of one page. It may take its time, and never raises for what the web does.
-AnswerRequest = Callable[[BrowserRequest], Awaitable[BrowserAnswer]]
-
-
-class _Origin(NamedTuple):
-    """Where a tunnel leads: what the paths in it are put behind."""
-
-    scheme: str
-    authority: str
+AnswerRequest = Callable[[Relay], Awaitable[Relayed]]
 
 
 class LoopbackProxy:
@@ -148,27 +119,26 @@ class LoopbackProxy:
                     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                     await writer.drain()
                     await writer.start_tls(server_context())
-                    await self._converse_in_tunnel(reader, writer, _Origin("https", request.target.decode("ascii")))
+                    await self._converse_in_tunnel(reader, writer, request.target.decode("ascii"))
                     return
                 if b"://" not in request.target:
                     return  # somebody takes this for a web server
                 url = Url(request.target.decode("ascii"))
-                answer = BrowserAnswer(200) if url == LOGIN_URL else await self._answered(request, url)
+                answer = Relayed(200) if url == LOGIN_URL else await self._answered(request, url)
                 if not await _send(connection, writer, answer, request):
                     return
 
     async def _converse_in_tunnel(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, origin: _Origin
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, authority: str
     ) -> None:
-        """Answer the requests of a tunnel. origin: where it leads."""
+        """Answer the requests of a tunnel. authority: where it leads, by TLS."""
         connection = h11.Connection(h11.SERVER)
         while (request := await _next_request(connection, reader)) is not None and request.method != b"CONNECT":
-            target = request.target.decode("ascii")
-            url = Url(f"{origin.scheme}://{origin.authority.removesuffix(':443')}{target}")
+            url = Url(f"https://{authority.removesuffix(':443')}{request.target.decode('ascii')}")
             if not await _send(connection, writer, await self._answered(request, url), request):
                 return
 
-    async def _answered(self, request: h11.Request, url: Url) -> BrowserAnswer:
+    async def _answered(self, request: h11.Request, url: Url) -> Relayed:
         headers = tuple(
             (name.decode("ascii"), value.decode("latin-1"))
             for name, value in request.headers
@@ -176,7 +146,7 @@ class LoopbackProxy:
         )
         self.in_flight += 1
         try:
-            answer = await self._answer(BrowserRequest(request.method.decode("ascii"), url, headers))
+            answer = await self._answer(Relay(url, request.method.decode("ascii"), headers))
             self.challenges += answer.status == 401
             return answer
         finally:
@@ -190,7 +160,7 @@ def _current_task() -> asyncio.Task[None]:
 
 
 async def _send(
-    connection: h11.Connection, writer: asyncio.StreamWriter, answer: BrowserAnswer, request: h11.Request
+    connection: h11.Connection, writer: asyncio.StreamWriter, answer: Relayed, request: h11.Request
 ) -> bool:
     """Send a response; return whether the connection takes another request."""
     for event in _events(answer, is_head=request.method == b"HEAD"):
@@ -225,7 +195,7 @@ async def _next_request(connection: h11.Connection, reader: asyncio.StreamReader
                 return None
 
 
-def _events(answer: BrowserAnswer, *, is_head: bool) -> list[h11.Event]:
+def _events(answer: Relayed, *, is_head: bool) -> list[h11.Event]:
     headers = [
         (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
         for name, value in answer.headers
@@ -237,3 +207,38 @@ def _events(answer: BrowserAnswer, *, is_head: bool) -> list[h11.Event]:
     start = h11.Response(status_code=answer.status, headers=headers, reason=b"")
     data = [] if bodiless or not answer.body else [h11.Data(data=answer.body)]
     return [start, *data, h11.EndOfMessage()]
+
+
+@cache
+def server_context() -> ssl.SSLContext:
+    """TLS of the proxy's side towards the browser, for whatever host it asks for; HTTP/1.1 alone.
+
+    It proves nothing: the browser is told to believe any certificate, since what it reaches is only ever this proxy,
+    which checks the certificate of the real server as for every other request.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "recrawl's own proxy")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + CERTIFICATE_LIFETIME)
+        .sign(key, hashes.SHA256())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as folder:
+        pem = Path(folder, "own.pem")
+        pem.touch(mode=0o600)
+        pem.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+            + certificate.public_bytes(serialization.Encoding.PEM)
+        )
+        context.load_cert_chain(pem)
+    context.set_alpn_protocols(["http/1.1"])
+    return context

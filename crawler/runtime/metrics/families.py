@@ -13,7 +13,7 @@ from crawler.runtime.children import tagged
 from crawler.runtime.metrics import counted
 from crawler.runtime.metrics.counted import Tally
 from crawler.store.report import CalibrationGauge, DomainGauge
-from crawler.store.subscriptions import SubscriptionState
+from crawler.store.subscriptions import Subscription
 
 OUTCOMES = (*(change.value for change in Change if change is not Change.UNKNOWN), counted.FAILED, counted.DEAD_LINK)
 ENDS = (counted.DONE, counted.HELD, counted.LOST, counted.BROKEN, counted.GIVEN_BACK)
@@ -138,22 +138,22 @@ def domain_families(domains: Sequence[DomainGauge], calibration: Sequence[Calibr
     yield _gauges("recrawl_calibration_deviations", meaning, "looks", deviations)
 
 
-def subscription_families(states: Sequence[SubscriptionState], *, at: datetime) -> Iterator[Metric]:
+def subscription_families(found: Sequence[Subscription], *, at: datetime) -> Iterator[Metric]:
     """The gauges of subscriptions at an instant."""
 
-    def untold_s(state: SubscriptionState) -> float:
-        since = state.untold_since(at=at)
+    def untold_s(subscription: Subscription) -> float:
+        since = subscription.untold_since(at=at)
         return (at - since).total_seconds() if since is not None else 0.0
 
-    gauges: tuple[tuple[str, str, Callable[[SubscriptionState], float]], ...] = (
+    gauges: tuple[tuple[str, str, Callable[[Subscription], float]], ...] = (
         ("recrawl_subscription_failures", "Failures of its receiver, in a row.", lambda s: s.failures),
         ("recrawl_subscription_waiting_changes", "Changes that it was not told yet.", lambda s: s.waiting),
         ("recrawl_subscription_untold_seconds", "Since the oldest change that it should have been told.", untold_s),
         ("recrawl_subscription_dead_letters", "Messages that were given up.", lambda s: s.dead),
     )
-    told = sorted(states, key=lambda s: (-untold_s(s), -s.dead, s.subscription))[:MOST_SUBSCRIPTIONS]
+    told = sorted(found, key=lambda s: (-untold_s(s), -s.dead, s.id))[:MOST_SUBSCRIPTIONS]
     for name, meaning, value_of in gauges:
-        values = ((str(each.subscription), value_of(each)) for each in sorted(told, key=lambda s: s.subscription))
+        values = ((str(each.id), value_of(each)) for each in sorted(told, key=lambda s: s.id))
         yield _gauges(name, meaning, "subscription", values)
 
 

@@ -86,8 +86,8 @@ class StoredGauges:
         if self._asked_at is None or time.monotonic() - self._asked_at > KEPT_SECONDS:
             now = self._now()
             domains, calibration = await domain_gauges(self._db, at=now, most=MOST_DOMAINS)
-            states = await subscriptions.states(self._db)
-            self._kept = [*domain_families(domains, calibration), *subscription_families(states, at=now)]
+            found = await subscriptions.every(self._db)
+            self._kept = [*domain_families(domains, calibration), *subscription_families(found, at=now)]
             self._asked_at = time.monotonic()
         return self._kept
 

@@ -5,14 +5,5 @@ the day's budget; `release` gives back both. Uses domains.
 """
 
 from crawler.store.claim.budgets import Grant, charge, charge_shared_budget, debit, left_of_shared_budget
-from crawler.store.claim.held import (
-    NOTHING_LEFT_OVER,
-    LeaseEnd,
-    announce_delay,
-    fence,
-    hold,
-    release,
-    renew,
-    save_robots,
-)
+from crawler.store.claim.held import NOTHING_LEFT_OVER, LeaseEnd, announce_delay, hold, release, renew, save_robots
 from crawler.store.claim.leases import AWAKE, DUE, claim, move, next_turn, slotted

@@ -6,8 +6,6 @@ from datetime import UTC, date, datetime, timedelta
 from math import ceil
 from typing import Any
 
-from psycopg.rows import dict_row
-
 from crawler.core.budget.cost import RequestKind
 from crawler.core.budget.hours import ALWAYS, Hours, opening, speed_at
 from crawler.core.budget.ledger import (
@@ -25,9 +23,8 @@ from crawler.core.budget.ledger import (
 )
 from crawler.core.domain import Domain, Lease, hours_in
 from crawler.errors import LeaseLost
-from crawler.store.columns import costs_from
 from crawler.store.database import Connection, Database
-from crawler.store.rows import fetch_one
+from crawler.store.rows import costs_from, fetch_dict
 
 NO_LIMIT = 2**31 - 1  # requests a day
 LEAST_PAUSE = timedelta(minutes=1)
@@ -100,22 +97,24 @@ class _DayBudget:
     hours: Hours = ALWAYS
 
     def grantable(self, *, at: datetime, paced: bool) -> int:
-        if paced:
-            return grantable(self.ledger, self.requests, now=at, hours=self.hours, most_bytes=self.received_bytes)
         if not speed_at(self.hours, at):
             return 0
-        return grantable(self.ledger, self.requests, now=_end_of_day(at), most_bytes=self.received_bytes)
+        now, hours = self._pace(at, paced=paced)
+        return grantable(self.ledger, self.requests, now=now, hours=hours, most_bytes=self.received_bytes)
 
     def next_grant(self, *, at: datetime) -> datetime:
         return next_grant(self.ledger, self.requests, now=at, hours=self.hours, most_bytes=self.received_bytes)
 
     def room(self, *, at: datetime, paced: bool) -> int | None:
-        """Bytes that may be debited; None: no limit."""
+        """Return how many bytes may be debited; None: no limit."""
         if self.received_bytes is None:
             return None
-        if paced:
-            return receivable(self.ledger, self.received_bytes, now=at, hours=self.hours)
-        return receivable(self.ledger, self.received_bytes, now=_end_of_day(at))
+        now, hours = self._pace(at, paced=paced)
+        return receivable(self.ledger, self.received_bytes, now=now, hours=hours)
+
+    def _pace(self, at: datetime, *, paced: bool) -> tuple[datetime, Hours]:
+        """Return by which instant and hours to pace; without a pace, the day's last, when all of it may be granted."""
+        return (at, self.hours) if paced else (datetime.combine(_day(at), datetime.max.time(), tzinfo=UTC), ALWAYS)
 
 
 async def debit(
@@ -139,13 +138,13 @@ async def debit(
     """
     async with db.transaction() as connection:
         own_values = {"domain_id": lease.domain.id, "token": lease.token, "most": most, "at": at}
-        row = await fetch_one(connection, dict_row, OWN, own_values)
+        row = await fetch_dict(connection, OWN, own_values)
         if row is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         hours = hours_in(row["hours"])
         budgets = [replace(_day_budget(row, row["budget"], row["bytes_per_day"], spare, at=at), hours=hours)]
         if shared.is_limited:
-            everybody = await fetch_one(connection, dict_row, LOCK_SHARED) or {}
+            everybody = await fetch_dict(connection, LOCK_SHARED) or {}
             budgets.append(_day_budget(everybody, shared.requests, shared.received_bytes, spare, at=at))
         in_time, of_day = (
             min(most, *(budget.grantable(at=at, paced=is_paced) for budget in budgets)) for is_paced in (paced, False)
@@ -177,15 +176,14 @@ async def left_of_shared_budget(db: Database, shared: SharedBudget, *, at: datet
     """Requests that all domains together may still make today; None: no limit."""
     if not shared.is_limited:
         return None
-    async with db.transaction() as connection:
-        row = await fetch_one(connection, dict_row, READ_SHARED) or {}
+    row = await fetch_dict(db, READ_SHARED) or {}
     return _day_budget(row, shared.requests, shared.received_bytes, NO_REFUND, at=at).grantable(at=at, paced=False)
 
 
 async def charge(db: Database, domain: Domain, *, requests: int, received_bytes: int, at: datetime) -> None:
     """Count requests for a domain that were made outside any lease, such as at its registration."""
     async with db.transaction() as connection:
-        row = await fetch_one(connection, dict_row, OWN_LEDGER, (domain.id,))
+        row = await fetch_dict(connection, OWN_LEDGER, (domain.id,))
         if row is None:
             return  # removed meanwhile
         ledger = debited(today(ledger_from(row), now=at), requests, received_bytes=received_bytes)
@@ -213,7 +211,7 @@ async def settle_shared_budget(
 
 
 async def _lock_shared(connection: Connection) -> Ledger:
-    return ledger_from(await fetch_one(connection, dict_row, LOCK_SHARED) or {})
+    return ledger_from(await fetch_dict(connection, LOCK_SHARED) or {})
 
 
 def ledger_from(row: dict[str, Any]) -> Ledger:
@@ -241,14 +239,13 @@ def _day_budget(
     return _DayBudget(ledger, NO_LIMIT if requests is None else requests, received_bytes)
 
 
-def _end_of_day(at: datetime) -> datetime:
-    """The last instant of the UTC day, when the whole budget of the day may have been granted."""
-    return datetime.combine(at.astimezone(UTC).date(), datetime.max.time(), tzinfo=UTC)
+def _day(at: datetime) -> date:
+    return at.astimezone(UTC).date()
 
 
 def _next_grant(budgets: Sequence[_DayBudget], hours: Hours, *, at: datetime, paced: bool) -> datetime:
     """Return when all budgets allow one more request, by their pace or since the next day begins, in open hours."""
-    tomorrow = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
+    tomorrow = datetime.combine(_day(at) + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
     if not paced:
         return opening(hours, tomorrow)
     found = max(budget.next_grant(at=at) for budget in budgets)

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from psycopg.rows import dict_row
-
 from crawler.core.budget.hours import Hours, opening
 from crawler.core.budget.ledger import NO_REFUND, Refund, settled
 from crawler.core.domain import Hold, Lease, RobotsCopy
@@ -12,7 +10,7 @@ from crawler.errors import LeaseLost
 from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import put_robots
-from crawler.store.rows import fetch_one, fetch_value
+from crawler.store.rows import execute, fetch_dict, fetch_value
 
 ANNOUNCE_DELAY = """
     UPDATE domain_state SET delay_s = extract(epoch FROM %(delay)s::interval)
@@ -104,8 +102,7 @@ async def keep_slots(connection: Connection, lease: Lease) -> None:
     if not lease.slots:
         return
     values = {"domain_id": lease.domain.id, "token": lease.token, "slots": list(lease.slots)}
-    kept = await (await connection.execute(KEEP_SLOTS, values)).fetchall()
-    if len(kept) != len(lease.slots):
+    if await execute(connection, KEEP_SLOTS, values) != len(lease.slots):
         raise LeaseLost(f"another worker has taken an address of {lease.domain.authority}")
 
 
@@ -168,7 +165,7 @@ async def release(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER,
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "wait": end.wait}
         values |= {"uses_whole_budget": end.uses_whole_budget}
-        row = await fetch_one(connection, dict_row, END, values)
+        row = await fetch_dict(connection, END, values)
         if row is None:
             return
         wake_at = _wake_time(row["due_at"], not_before=end.not_before, hours=lease.domain.hours, at=at)

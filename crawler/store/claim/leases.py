@@ -4,13 +4,14 @@ Leases run in real time by the database's clock; waking, back-off and the budget
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
-from uuid import UUID, uuid4
+from typing import Any
+from uuid import uuid4
 
-from psycopg.rows import TupleRow, class_row, dict_row
+from psycopg.rows import class_row
 
 from crawler.core.budget.hours import opening
 from crawler.core.domain import Domain, Lease, RobotsCopy, hours_in, is_own_server
@@ -18,7 +19,7 @@ from crawler.core.visit.visit import NEVER
 from crawler.store.claim.held import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import COLUMNS, ROBOTS_COLUMNS, domain_from
-from crawler.store.rows import fetch_one, fetch_value
+from crawler.store.rows import execute, fetch_dict, fetch_one, fetch_value
 
 # A domain that is due, or has something in its inbox. Either is found by an index, however many sleep.
 DUE = "s.wake_at <= %(at)s"
@@ -71,7 +72,7 @@ NEXT_TURN = f"""
 TAKE_SLOTS = """
     INSERT INTO address_slot AS a (address, domain_id, lease_token, held_until)
     SELECT x, %(domain_id)s, %(token)s, clock_timestamp() + %(term)s + %(delay)s
-      FROM unnest(%(addresses)s::text[]) x ORDER BY x
+      FROM unnest(%(slots)s::text[]) x ORDER BY x
     ON CONFLICT (address) DO UPDATE
        SET domain_id = excluded.domain_id, lease_token = excluded.lease_token, held_until = excluded.held_until
      WHERE a.held_until < clock_timestamp() OR a.domain_id = excluded.domain_id
@@ -95,11 +96,13 @@ TAKE = f"""
 """  # noqa: S608  only our own column list is put in
 
 NOTE_ADDRESSES = """
-    UPDATE domain_state SET addresses = %(addresses)s WHERE domain_id = %(id)s
- RETURNING next_request_at, delay_s * interval '1 second'
+    UPDATE domain_state SET addresses = %(addresses)s WHERE domain_id = %(domain_id)s
+ RETURNING delay_s * interval '1 second' AS delay
 """
-ROBOTS = f"SELECT {', '.join(ROBOTS_COLUMNS)} FROM robots WHERE domain_id = %s"  # noqa: S608  our own columns
-GIVE_BACK = "UPDATE domain_state SET lease_token = NULL, leased_until = NULL, holder = NULL WHERE domain_id = %(id)s"
+ROBOTS = f"SELECT {', '.join(ROBOTS_COLUMNS)} FROM robots WHERE domain_id = %(domain_id)s"  # noqa: S608  our own columns
+GIVE_BACK = (
+    "UPDATE domain_state SET lease_token = NULL, leased_until = NULL, holder = NULL WHERE domain_id = %(domain_id)s"
+)
 
 
 async def claim(
@@ -120,53 +123,44 @@ async def claim(
     held: domains that the caller is crawling already; their leases may have run out while the store was away.
     A domain whose hours are closed is passed over. None if there is no such domain now.
     """
-    token, since = uuid4(), time.monotonic()
-    values = {
-        "at": at,
-        "only": None if only is None else [domain.id for domain in only],
-        "exempt": _networks(exempt_addresses),
-        "term": term,
-    }
+    since = time.monotonic()
+    values = _values_of(at=at, only=only, exempt=exempt_addresses) | {"token": uuid4(), "holder": holder, "term": term}
     tried = list(held)  # and others that are found blocked by an address that was taken a moment ago
     async with db.transaction() as connection:
         while True:
             await connection.execute("SAVEPOINT candidate")
-            row = await _candidate(connection, values | {"tried": tried})
-            if row is None:
+            found = await _find_candidate(connection, values | {"tried": tried})
+            if found is None:
                 return None
-            domain_id, addresses, free_at, announced_s, wished_s, authority, allow_private, hours = row
             # Who claims whatever is due (try_page) has looked at the hours before.
-            opens_at = at if at == NEVER else opening(hours_in(hours), at)
+            opens_at = at if at == NEVER else opening(hours_in(found["hours"]), at)
             if opens_at > at:
-                await connection.execute(KEEP_CLOSED, {"domain_id": domain_id, "at": at, "opens_at": opens_at})
+                await connection.execute(KEEP_CLOSED, found | {"at": at, "opens_at": opens_at})
                 continue
-            usual_s = 0 if is_own_server(authority, addresses, allow_private=allow_private) else delay.total_seconds()
-            in_force = timedelta(seconds=max(announced_s, usual_s if wished_s is None else wished_s))
-            found = _Candidate(domain_id, slotted(addresses, exempt_addresses), free_at=free_at, delay=in_force)
-            if await _slots_taken(connection, found, token, term=term):
-                lease = await _take(connection, found, token, holder=holder, term=term, at=at)
-                return replace(lease, since=since)
+            is_own = is_own_server(found["authority"], found["addresses"], allow_private=found["allow_private"])
+            usual_s = 0 if is_own else delay.total_seconds()
+            in_force_s = max(found["delay_s"], usual_s if found["wished_s"] is None else found["wished_s"])
+            slots = slotted(found["addresses"], exempt_addresses)
+            taking = values | found | {"slots": slots, "delay": timedelta(seconds=in_force_s)}
+            if await _take_slots(connection, taking):
+                return replace(await _take(connection, taking), since=since)
             # All slots or none, and no lock on what is not taken.
             await connection.execute("ROLLBACK TO SAVEPOINT candidate")
-            tried.append(found.domain_id)
+            tried.append(found["domain_id"])
 
 
-async def _candidate(connection: Connection, values: Mapping[str, object]) -> TupleRow | None:
+async def _find_candidate(connection: Connection, values: dict[str, Any]) -> dict[str, Any] | None:
     for statement in CANDIDATES:
-        row = await (await connection.execute(statement, values)).fetchone()
-        if row is not None:
-            return row
+        found = await fetch_dict(connection, statement, values)
+        if found is not None:
+            return found
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A domain that may be taken. free_at: when its next request is allowed."""
-
-    domain_id: int
-    slots: list[str]
-    free_at: datetime
-    delay: timedelta
+def _values_of(*, at: datetime, only: Collection[Domain] | None, exempt: Sequence[str]) -> dict[str, Any]:
+    """Return the values of the statements that look for a domain."""
+    ids = None if only is None else [domain.id for domain in only]
+    return {"at": at, "only": ids, "exempt": [str(ip_network(network)) for network in exempt]}
 
 
 def slotted(addresses: Collection[str], exempt: Sequence[str]) -> list[str]:
@@ -184,48 +178,35 @@ async def move(db: Database, lease: Lease, addresses: Collection[str], *, exempt
     slots = slotted(addresses, exempt)
     async with db.transaction() as connection:
         await fence(connection, lease)
-        values = {"id": lease.domain.id, "addresses": sorted(addresses)}
-        row = await (await connection.execute(NOTE_ADDRESSES, values)).fetchone()
-        assert row is not None
+        values = {"domain_id": lease.domain.id, "addresses": sorted(addresses), "slots": slots}
+        noted = await fetch_dict(connection, NOTE_ADDRESSES, values)
+        assert noted is not None
         await connection.execute("SAVEPOINT slots")
-        found = _Candidate(lease.domain.id, slots, free_at=row[0], delay=row[1])
-        if await _slots_taken(connection, found, lease.token, term=lease.term):
+        if await _take_slots(connection, values | noted | {"token": lease.token, "term": lease.term}):
             return replace(lease, slots=tuple(slots), domain=replace(lease.domain, addresses=tuple(addresses)))
         await connection.execute("ROLLBACK TO SAVEPOINT slots")
         await connection.execute(GIVE_BACK, values)
         return None
 
 
-def _networks(exempt: Sequence[str]) -> list[str]:
-    return [str(ip_network(network)) for network in exempt]
+async def _take_slots(connection: Connection, values: dict[str, Any]) -> bool:
+    """Take all slots for a domain, if they are free; return whether they were."""
+    return not values["slots"] or await execute(connection, TAKE_SLOTS, values) == len(values["slots"])
 
 
-async def _slots_taken(connection: Connection, found: _Candidate, token: UUID, *, term: timedelta) -> bool:
-    if not found.slots:
-        return True
-    values = {"domain_id": found.domain_id, "addresses": found.slots, "delay": found.delay}
-    values |= {"token": token, "term": term}
-    taken = await (await connection.execute(TAKE_SLOTS, values)).fetchall()
-    return len(taken) == len(found.slots)
-
-
-async def _take(
-    connection: Connection, found: _Candidate, token: UUID, *, holder: str, term: timedelta, at: datetime
-) -> Lease:
-    values = {"domain_id": found.domain_id, "token": token, "holder": holder, "term": term}
-    values |= {"free_at": found.free_at, "delay": found.delay, "at": at}
-    row = await fetch_one(connection, dict_row, TAKE, values)
+async def _take(connection: Connection, values: dict[str, Any]) -> Lease:
+    row = await fetch_dict(connection, TAKE, values)
     assert row is not None
-    robots = await fetch_one(connection, class_row(RobotsCopy), ROBOTS, (found.domain_id,))
+    robots = await fetch_one(connection, class_row(RobotsCopy), ROBOTS, values)
     return Lease(
         domain=domain_from(row),
-        token=token,
-        holder=holder,
-        term=term,
+        token=values["token"],
+        holder=values["holder"],
+        term=values["term"],
         wait=row["wait"],
         refusals=row["refusals"],
         robots=robots,
-        slots=tuple(found.slots),
+        slots=tuple(values["slots"]),
     )
 
 
@@ -242,8 +223,6 @@ async def next_turn(
     Counts domains that only a delay or an address holds back; not those that somebody else holds.
     held: as in `claim`.
     """
-    async with db.transaction() as connection:
-        ids = None if only is None else [domain.id for domain in only]
-        values = {"at": at, "only": ids, "exempt": _networks(exempt_addresses), "tried": list(held)}
-        wait: timedelta | None = await fetch_value(connection, NEXT_TURN, values)
-        return wait
+    values = _values_of(at=at, only=only, exempt=exempt_addresses) | {"tried": list(held)}
+    wait: timedelta | None = await fetch_value(db, NEXT_TURN, values)
+    return wait

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from crawler.core.budget.cost import RequestKind
@@ -20,6 +21,7 @@ from crawler.core.visit.lifecycle import LOOKS_BEFORE_A_FAILING_PAGE_PAYS
 from crawler.core.visit.visit import State
 from crawler.store.database import Connection
 from crawler.store.hand_out.scoring import ScoringContext
+from crawler.store.rows import fetch_rows
 
 
 class CandidateRow(NamedTuple):
@@ -154,6 +156,9 @@ def _rows_of(pages: str) -> str:
     return f"SELECT {columns} FROM ({KNOWN.format(pages)}) x"  # noqa: S608  only our own columns are put in
 
 
+AS_THEY_ARE = (  # of CandidateColumns
+    *("a", "b", "unseen", "due_in", "wanted", "is_timed", "is_dead", "is_follower", "activity_ahead", "signals"),
+)
 HEADS, SLICES, BY_KEYS = _rows_of(FRONTIER), _rows_of(SLICE), _rows_of(CHOSEN)
 
 
@@ -238,10 +243,7 @@ async def _read(
         "mix": context.settings.importance_mix,
         "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,
     }
-    async with connection.cursor(binary=True) as cursor:
-        await cursor.execute(pages.encode(), values | measures)
-        columns = await cursor.fetchone()
-    assert columns is not None  # an aggregate always has a row; of NULLs where there is no page
+    (columns,) = await fetch_rows(connection, pages, values | measures, binary=True)  # of NULLs where there is no page
     return list(map(CandidateRow._make, zip(*columns, strict=True))) if columns[0] else []
 
 
@@ -269,22 +271,13 @@ def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
     head = candidates_of(
         CandidateColumns(
             terms,
-            a=[row.a for row in rows],
-            b=[row.b for row in rows],
             importance=importance,
             amount=_amount_factors(rows, context),
             gap=[float("nan") if is_by_price or row.is_timed else _gap_of(row, context) for row in rows],
-            unseen=[row.unseen for row in rows],
-            due_in=[row.due_in for row in rows],
             is_new=[row.state == State.NEW for row in rows],
             is_had=[row.version > 0 for row in rows],
-            wanted=[row.wanted for row in rows],
-            is_timed=[row.is_timed for row in rows],
-            is_dead=[row.is_dead for row in rows],
-            is_follower=[row.is_follower for row in rows],
             phase=[_phase_of(row) for row in rows],
-            activity_ahead=[row.activity_ahead for row in rows],
-            signals=[row.signals for row in rows],
+            **{name: list(map(attrgetter(name), rows)) for name in AS_THEY_ARE},
         )
     )
     return ScoredRows(rows, terms, importance, head)

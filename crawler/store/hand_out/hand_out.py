@@ -10,8 +10,6 @@ from datetime import UTC, datetime, timedelta
 from math import isinf
 from typing import Any
 
-from psycopg.rows import dict_row
-
 from crawler.core.budget.shadow_price import MOST_CORRECTION, falling_price
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import weighs_alike
@@ -22,11 +20,9 @@ from crawler.core.http.urls import PageKey
 from crawler.core.novelty import LONGEST_WAIT
 from crawler.core.visit.visit import NEVER, State, Target
 from crawler.errors import LeaseLost
-from crawler.store import learned
-from crawler.store.claim import fence
+from crawler.store.claim.held import fence
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.domain_inbox import go_on_after
-from crawler.store.domain_rows import domain_numbered
+from crawler.store.domain_rows import domain_numbered, go_on_after
 from crawler.store.hand_out.candidates import (
     BY_KEYS,
     SLICES,
@@ -38,9 +34,10 @@ from crawler.store.hand_out.candidates import (
 )
 from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import is_revisit, targets_of
+from crawler.store.learned.credibility import count_revisits
 from crawler.store.learned.memories import novelty_memory_of
 from crawler.store.partitions import count_if_outgrown
-from crawler.store.rows import fetch_one
+from crawler.store.rows import fetch_dict
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,
@@ -123,7 +120,7 @@ async def hand_out(
         if selection.floor:
             await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor})
         targets = await targets_of(connection, lease.domain.id, weighed, selection.chosen.tolist(), context)
-        await learned.count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
+        await count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
         return targets
 
 
@@ -245,7 +242,7 @@ async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Default
     """
     async with db.transaction() as connection:
         await fence(connection, lease)
-        row = await fetch_one(connection, dict_row, REPRICE_WISH, (lease.domain.id,))
+        row = await fetch_dict(connection, REPRICE_WISH, (lease.domain.id,))
         if row is None:
             return False
         after = bytes.fromhex(row["payload"].get("after", ""))

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
-
 from crawler.core.budget.cost import BY_TIME, Costs, Price, RequestKind, is_head_cheaper
 from crawler.core.budget.ledger import floor_left
 from crawler.core.budget.shadow_price import FLOOR_VISITS_SHARE, LONGEST_INTERVAL_SHARE
@@ -32,10 +30,9 @@ from crawler.core.validators import (
     validators_to_send,
     with_suspicion,
 )
-from crawler.store.columns import costs_from
 from crawler.store.database import Connection
-from crawler.store.learned import Trusts, sources_of, trusts_of
-from crawler.store.rows import fetch_one
+from crawler.store.learned.credibility import Trusts, sources_of, trusts_of
+from crawler.store.rows import costs_from, fetch_dict
 
 AS_THEY_ARE = ("clock", "circulating", "window_passes", "mean_amount")  # of a row of CONTEXT
 LONGEST_LIST = timedelta(hours=22)  # so that a daily run visits each, though one may begin earlier than the last
@@ -164,7 +161,7 @@ async def scoring_context(
 ) -> ScoringContext | None:
     """Read the context. token: of the caller's lease. None if the lease was lost, or if there is no such domain."""
     values = {"domain_id": domain.id, "at": at, "token": token, "usual_amount": USUAL_AMOUNT}
-    row = await fetch_one(connection, dict_row, CONTEXT, values)
+    row = await fetch_dict(connection, CONTEXT, values)
     if row is None:
         return None
     trusts = await trusts_of(connection, domain.id)

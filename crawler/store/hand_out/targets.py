@@ -1,7 +1,6 @@
 """Targets of the pages that were selected: with all that is known of each, and the request that it gets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from struct import unpack
 from typing import Any, NamedTuple, cast
@@ -12,19 +11,13 @@ from crawler.core.freshness.terms import Wanted
 from crawler.core.http.response import NO_VALIDATORS
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.page.snapshot import Version
-from crawler.core.validators import (
-    WHOLE_DOMAIN,
-    Trust,
-    Validator,
-    head_validators,
-    is_challenge_due,
-    validators_to_send,
-)
+from crawler.core.validators import WHOLE_DOMAIN, Validator, head_validators, is_challenge_due, validators_to_send
 from crawler.core.visit.visit import KnownList, State, Target
-from crawler.store.columns import from_signed
 from crawler.store.database import Connection
 from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, held_of
 from crawler.store.hand_out.scoring import ScoringContext
+from crawler.store.learned.credibility import Trusts
+from crawler.store.rows import fetch_rows, from_signed
 
 STATES = {state.value: state for state in State}  # which are looked up for every page
 WANTED = {wanted.value: wanted for wanted in Wanted}
@@ -70,27 +63,19 @@ def _details(row: Sequence[Any]) -> Details:
     return Details(keys_in(links), external_links, version, known_list, *row[4:12])
 
 
-@dataclass(slots=True)
-class GroupTrust:
-    """Pages that are trusted alike, or all of them. revisits: handed out so far, of which some are challenges."""
-
-    trust: Trust
-    trusts_modified: bool
-    revisits: int
-
-
 async def targets_of(
     connection: Connection, domain_id: int, pages: ScoredRows, chosen: Sequence[int], context: ScoringContext
 ) -> list[Target]:
     """Targets of the candidates at these indices, in this order."""
     rows = [pages.rows[n] for n in chosen]
     keys = [row.key for row in rows if row.visits or row.state != State.NEW or row.is_list]
-    async with connection.cursor(binary=True) as cursor:
-        await cursor.execute(DETAILS, {"domain_id": domain_id, "keys": keys})
-        details = {row[0]: _details(row) for row in await cursor.fetchall()}
+    found = await fetch_rows(connection, DETAILS, {"domain_id": domain_id, "keys": keys}, binary=True)
+    details = {row[0]: _details(row) for row in found}
     trusts = {no: context.trust(no) for no in {WHOLE_DOMAIN, *(row.prior_no for row in rows)}}
-    groups = {no: GroupTrust(trust, trust.of(Validator.DATE).is_proven, trust.revisits) for no, trust in trusts.items()}
-    return [_target(pages, n, details.get(pages.rows[n].key, UNSEEN), groups, context) for n in chosen]
+    revisits = {no: trust.revisits for no, trust in trusts.items()}  # handed out so far, of which some are challenges
+    return [
+        _target(pages, n, details.get(pages.rows[n].key, UNSEEN), trusts, revisits, context=context) for n in chosen
+    ]
 
 
 def is_revisit(target: Target) -> bool:
@@ -99,23 +84,29 @@ def is_revisit(target: Target) -> bool:
 
 
 def _target(
-    pages: ScoredRows, n: int, details: Details, groups: dict[int, GroupTrust], context: ScoringContext
+    pages: ScoredRows,
+    n: int,
+    details: Details,
+    trusts: Trusts,
+    revisits: dict[int, int],
+    *,
+    context: ScoringContext,
 ) -> Target:
     """The target of one candidate.
 
     A challenge uses neither validators nor a HEAD. Where HEADs have been of no use, one is tried in its place.
     """
     row = pages.rows[n]
-    group, whole = groups[row.prior_no], groups[WHOLE_DOMAIN]
+    group, trust = row.prior_no, trusts[row.prior_no]
     held = held_of(row)
-    by_head = head_validators(held, group.trust) if _can_be_told(row, details) else None
+    by_head = head_validators(held, trust) if _can_be_told(row, details) else None
     is_slot = asks_head = False  # whether it is this look's turn to be a challenge
     if held or by_head is not None:
-        is_slot = is_challenge_due(group.trust, group.revisits, whole.revisits)
-        group.revisits += 1
-        whole.revisits += 1
+        is_slot = is_challenge_due(trust, revisits[group], revisits[WHOLE_DOMAIN])
+        revisits[group] += 1
+        revisits[WHOLE_DOMAIN] += 1
     if by_head is not None:
-        asks_head = context.is_head_worth_it(row.prior_no, body_bytes=row.received_bytes) != is_slot
+        asks_head = context.is_head_worth_it(group, body_bytes=row.received_bytes) != is_slot
     return Target(
         key=row.key,
         url=row.url,
@@ -127,13 +118,13 @@ def _target(
         amounts=Amounts(row.amount_total, row.amount_changes),
         wanted=WANTED[row.wanted],
         cash=row.cash,
-        group=row.prior_no,
-        validators=NO_VALIDATORS if is_slot else validators_to_send(held, group.trust),
+        group=group,
+        validators=NO_VALIDATORS if is_slot else validators_to_send(held, trust),
         held=held,
         challenge=is_slot and not asks_head,
         by_head=by_head,
         asks_head=asks_head,
-        trusts_modified=group.trusts_modified,
+        trusts_modified=trust.of(Validator.DATE).is_proven,
         received_bytes=row.received_bytes,
         looks=row.visits,
         due_at=row.due_at,

@@ -2,7 +2,3 @@
 
 `learned_memories` reads mask, soft errors and renders at once. Uses claim and domains.
 """
-
-from crawler.store.learned.memories import learned_memories, mask_of
-from crawler.store.learned.sources import count_heard, learn_of_sources, source_named, sources_of
-from crawler.store.learned.trust import TrustRow, Trusts, count_revisits, learn_of, trust_rows, trusts_of

@@ -24,75 +24,57 @@ from crawler.core.novelty import NoveltyEvidence, NoveltyMemory, SeenHashes
 from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory
 from crawler.store.database import Connection, Database
+from crawler.store.rows import fetch_rows
 
 LEVEL = 3
 
 
-def upsert(table: str, column: str) -> str:
-    """Return the statement that puts a domain's memory into a table that has one row of each domain."""
-    return f"""
-        INSERT INTO {table} (domain_id, {column}) VALUES (%s, %s)
-        ON CONFLICT (domain_id) DO UPDATE SET {column} = excluded.{column}
-    """  # noqa: S608  only our own names are put in
-
-
-PUT_MASK = upsert("domain_mask", "mask")
-PUT_SOFT_ERRORS = upsert("domain_soft_errors", "memory")
-PUT_RENDERS = upsert("domain_renders", "memory")
-PUT_NOVELTY = upsert("domain_novelty", "memory")
-Memory = TypeVar("Memory")
-
-LEARNED = """
-    SELECT (SELECT mask FROM domain_mask WHERE domain_id = %(domain_id)s),
-           (SELECT memory FROM domain_soft_errors WHERE domain_id = %(domain_id)s),
-           (SELECT memory FROM domain_renders WHERE domain_id = %(domain_id)s)
+PUT = """
+    INSERT INTO domain_memory (domain_id, kind, memory) VALUES (%s, %s, %s)
+    ON CONFLICT (domain_id, kind) DO UPDATE SET memory = excluded.memory
 """
-MASK_OF = "SELECT mask FROM domain_mask WHERE domain_id = %s"
+GET = "SELECT kind, memory FROM domain_memory WHERE domain_id = %s AND kind = ANY(%s)"
+Memory = TypeVar("Memory")
 NOVELTY_FORM = 1  # of what is stored; another one is learnt anew
 NOVELTY_HEAD = Struct("<7I")  # the form, and how many hashes each generation has
-NOVELTY = "SELECT memory FROM domain_novelty WHERE domain_id = %s"
 
 
 async def learned_memories(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
     """Return all that visits have taught of a domain: its noise mask, its soft errors, and what a browser brought."""
-    async with db.transaction() as connection:
-        row = await (await connection.execute(LEARNED, {"domain_id": domain_id})).fetchone()
-    assert row is not None
-    mask, soft_errors, renders = row
-    return MASK.unpack(mask), SOFT_ERRORS.unpack(soft_errors), RENDERS.unpack(renders)
+    stored: dict[str, bytes] = dict(await fetch_rows(db, GET, (domain_id, ["mask", "soft_errors", "renders"])))
+    return (
+        MASK.unpack(stored.get("mask")),
+        SOFT_ERRORS.unpack(stored.get("soft_errors")),
+        RENDERS.unpack(stored.get("renders")),
+    )
 
 
 async def mask_of(db: Database, domain_id: int) -> NoiseMask:
     """Return the domain's noise mask; an empty one at first."""
-    async with db.transaction() as connection:
-        row = await (await connection.execute(MASK_OF, (domain_id,))).fetchone()
-    return MASK.unpack(row[0]) if row is not None else NO_MASK
-
-
-async def put_mask(connection: Connection, domain_id: int, mask: NoiseMask) -> None:
-    """Store the mask, within a transaction of the caller's."""
-    await connection.execute(PUT_MASK.encode(), (domain_id, pack_mask(mask)))
-
-
-async def put_soft_errors(connection: Connection, domain_id: int, soft_errors: SoftErrorMemory) -> None:
-    """Store the soft errors, within a transaction of the caller's."""
-    await connection.execute(PUT_SOFT_ERRORS.encode(), (domain_id, SOFT_ERRORS.pack(soft_errors)))
-
-
-async def put_renders(connection: Connection, domain_id: int, renders: RenderMemory) -> None:
-    """Store what renders have brought, within a transaction of the caller's."""
-    await connection.execute(PUT_RENDERS.encode(), (domain_id, RENDERS.pack(renders)))
+    stored: dict[str, bytes] = dict(await fetch_rows(db, GET, (domain_id, ["mask"])))
+    return MASK.unpack(stored.get("mask"))
 
 
 async def novelty_memory_of(connection: Connection, domain_id: int) -> NoveltyMemory:
-    """What the domain's new pages have said."""
-    row = await (await connection.execute(NOVELTY, (domain_id,), binary=True)).fetchone()
-    return NoveltyMemory() if row is None else unpack_novelty(row[0])
+    """Return what the domain's new pages have said."""
+    stored: dict[str, bytes] = dict(await fetch_rows(connection, GET, (domain_id, ["novelty"]), binary=True))
+    return unpack_novelty(stored["novelty"]) if stored else NoveltyMemory()
 
 
-async def put_novelty_memory(connection: Connection, domain_id: int, memory: NoveltyMemory) -> None:
-    """Store it, within a transaction of the caller's."""
-    await connection.execute(PUT_NOVELTY.encode(), (domain_id, pack_novelty(memory)), binary=True)
+async def put_memory(
+    connection: Connection, domain_id: int, memory: NoiseMask | SoftErrorMemory | RenderMemory | NoveltyMemory
+) -> None:
+    """Store a memory in place of the one of its kind, within a transaction of the caller's."""
+    match memory:
+        case NoiseMask():
+            kind, packed = "mask", pack_mask(memory)
+        case SoftErrorMemory():
+            kind, packed = "soft_errors", SOFT_ERRORS.pack(memory)
+        case RenderMemory():
+            kind, packed = "renders", RENDERS.pack(memory)
+        case NoveltyMemory():
+            kind, packed = "novelty", pack_novelty(memory)
+    await connection.execute(PUT, (domain_id, kind, packed), binary=True)
 
 
 def pack_novelty(memory: NoveltyMemory) -> bytes:
@@ -150,7 +132,7 @@ class Form(Generic[Memory]):
 
     def pack(self, memory: Memory) -> bytes:
         """Return the memory as it is stored."""
-        return compressed(self.write(memory))
+        return zstandard.ZstdCompressor(level=LEVEL).compress(self.write(memory))
 
     def unpack(self, data: bytes | None) -> Memory:
         """Return a stored memory; an empty one where there is none, or its form is another one, or it is too long."""
@@ -179,11 +161,6 @@ def pack_mask(mask: NoiseMask, *, most_bytes: int = MASK.most_bytes) -> bytes:
     while len(written) > most_bytes and chars:
         chars //= 2
         written = MASK.write(replace(mask, volatile=trimmed(mask.volatile, chars=chars)))
-    return compressed(written)
-
-
-def compressed(written: bytes) -> bytes:
-    """Return a memory as it is stored."""
     return zstandard.ZstdCompressor(level=LEVEL).compress(written)
 
 

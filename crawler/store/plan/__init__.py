@@ -5,7 +5,6 @@ pages changed, `draw` takes pages for an audit. The last
 room of the store: it may use all others.
 """
 
-from crawler.store.plan.activity import learn_activity
-from crawler.store.plan.audits import Audited, Calibration, calibrate, calibration, domains_to_audit, draw, requests_of
+from crawler.store.plan.audits import Calibration, calibrate, calibration, domains_to_audit, draw, requests_of
 from crawler.store.plan.plans import PlanInput, PlanRow, flows_between, plan_inputs, write_plan
-from crawler.store.plan.samples import sample_domain
+from crawler.store.plan.samples import learn_activity, sample_domain

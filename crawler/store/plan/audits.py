@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
@@ -14,7 +13,7 @@ from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import NEVER
 from crawler.store.database import Database
 from crawler.store.domain_rows import COLUMNS, domain_from
-from crawler.store.rows import fetch_all, fetch_value
+from crawler.store.rows import fetch_dicts, fetch_rows, fetch_value
 
 DOMAINS = f"""
     SELECT {COLUMNS}, coalesce(d.budget_per_day, l.budget_per_day) AS budget
@@ -98,19 +97,10 @@ class Calibration:
     scheduled: Agreement
 
 
-@dataclass(frozen=True, slots=True)
-class Audited:
-    """A domain to be audited. budget: requests a day by its user's or its target's wish, None without one."""
-
-    domain: Domain
-    budget: int | None
-
-
-async def domains_to_audit(db: Database, *, only: Domain | None = None) -> list[Audited]:
-    """All domains by name, or one of them."""
-    async with db.transaction() as connection:
-        rows = await fetch_all(connection, dict_row, DOMAINS, {"only": only.id if only else None})
-    return [Audited(domain_from(row), row["budget"]) for row in rows]
+async def domains_to_audit(db: Database, *, only: Domain | None = None) -> list[tuple[Domain, int | None]]:
+    """Return all domains by name, or one of them, each with its requests a day by its user's or its target's wish."""
+    rows = await fetch_dicts(db, DOMAINS, {"only": only.id if only else None})
+    return [(domain_from(row), row["budget"]) for row in rows]
 
 
 async def calibrate(db: Database, domain: Domain, *, since: date, until: date) -> None:
@@ -130,8 +120,7 @@ async def calibrate(db: Database, domain: Domain, *, since: date, until: date) -
 async def requests_of(db: Database, domain: Domain, *, day: date) -> int:
     """How many requests the domain's looks of a UTC day have taken."""
     span = {"domain_id": domain.id, "since": _midnight(day), "until": _midnight(day + timedelta(days=1))}
-    async with db.transaction() as connection:
-        return int(await fetch_value(connection, REQUESTS, span))
+    return int(await fetch_value(db, REQUESTS, span))
 
 
 async def draw(db: Database, domain: Domain, *, most: int, at: datetime) -> list[PageKey]:
@@ -146,7 +135,7 @@ async def draw(db: Database, domain: Domain, *, most: int, at: datetime) -> list
     points = [blake2b(f"{domain.id} {day} {n}".encode(), digest_size=16).digest() for n in range(most)]
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "points": points, "window": WINDOW, "never": NEVER}
-        drawn = await (await connection.execute(SAMPLE, values)).fetchall()
+        drawn = await fetch_rows(connection, SAMPLE, values)
         keys = [PageKey(key) for key, url in drawn if not rules.terms(Url(url)).once]
         payload = Jsonb({"keys": [key.hex() for key in keys]})
         wish = {"domain_id": domain.id, "payload": payload, "at": at}
@@ -155,9 +144,7 @@ async def draw(db: Database, domain: Domain, *, most: int, at: datetime) -> list
 
 async def calibration(db: Database, domain: Domain, *, since: date, until: date) -> Calibration:
     """What the counted looks of these UTC days, `until` not among them, found against what was expected of them."""
-    async with db.transaction() as connection:
-        values = {"domain_id": domain.id, "since": since, "until": until}
-        rows = await fetch_all(connection, dict_row, AGREEMENTS, values)
+    rows = await fetch_dicts(db, AGREEMENTS, {"domain_id": domain.id, "since": since, "until": until})
     found = {row.pop("audit"): Agreement(**row) for row in rows}
     return Calibration(audits=found.get(True, Agreement()), scheduled=found.get(False, Agreement()))
 

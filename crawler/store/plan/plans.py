@@ -7,17 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 
-from psycopg.rows import dict_row
-
 from crawler.core.budget.cost import Costs, Price
 from crawler.core.domain import Domain
 from crawler.core.freshness.amount import USUAL_AMOUNT
 from crawler.core.freshness.belief import Belief
-from crawler.store.columns import costs_from, excluded, placeholders, unnest
 from crawler.store.database import Database
-from crawler.store.domain_inbox import post_reprice
-from crawler.store.domain_rows import COLUMNS, domain_from
-from crawler.store.rows import fetch_all, fetch_value
+from crawler.store.domain_rows import COLUMNS, domain_from, post_reprice
+from crawler.store.rows import costs_from, excluded, execute, fetch_dicts, fetch_rows, placeholders, to_columns, unnest
 
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
 FLOWS = """
@@ -51,9 +47,10 @@ INPUTS = f"""
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
 """  # noqa: S608  only our own column list is put in
+PRIOR_COLUMNS = "no smallint, a float8, b float8, pages bigint, amount float8"
 WRITE_PRIORS = f"""
     UPDATE prior p SET a = x.a, b = x.b, pages = x.pages, amount = x.amount
-      FROM {unnest("no smallint, a float8, b float8, pages bigint, amount float8")}
+      FROM {unnest(PRIOR_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
 """  # noqa: S608  only our own columns are put in
 # Of PlanRow, and those that are named otherwise there.
@@ -72,7 +69,6 @@ WRITE = f"""
     SELECT d.id, {placeholders(PLAN_COLUMNS)}
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been removed meanwhile
     ON CONFLICT (domain_id) DO UPDATE SET {excluded(PLAN_COLUMNS)}
- RETURNING domain_id
 """  # noqa: S608  only our own columns are put in
 MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom more
 
@@ -128,8 +124,7 @@ READ_AS_THEY_ARE = [each.name for each in fields(PlanInput) if each.name not in 
 async def plan_inputs(db: Database, *, at: datetime, only: Domain | None = None) -> list[PlanInput]:
     """All domains by name, or one of them."""
     values = {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING}
-    async with db.transaction() as connection:
-        rows = await fetch_all(connection, dict_row, INPUTS, values)
+    rows = await fetch_dicts(db, INPUTS, values)
     return [
         PlanInput(
             domain=domain_from(row),
@@ -145,9 +140,8 @@ async def flows_between(db: Database, domain_ids: Sequence[int]) -> dict[tuple[i
     """How much importance flows from one of these domains to another, by links, in that of its pages."""
     flows: dict[tuple[int, int], float] = {}
     for domain_id in domain_ids:
-        async with db.transaction() as connection:
-            cursor = await connection.execute(FLOWS, {"domain_id": domain_id})
-            flows |= {(domain_id, to): flow for to, flow in await cursor.fetchall() if flow and flow > 0}
+        found = await fetch_rows(db, FLOWS, {"domain_id": domain_id})
+        flows |= {(domain_id, to): flow for to, flow in found if flow and flow > 0}
     return flows
 
 
@@ -168,17 +162,12 @@ async def write_plan(
         "budget_per_day": plan.asked,
         "uses_whole_budget": uses_whole_budget,
     }
-    priors = {
-        "domain_id": domain.id,
-        "no": list(range(len(plan.priors))),
-        "a": [prior.a for prior in plan.priors],
-        "b": [prior.b for prior in plan.priors],
-        "pages": list(plan.pages),
-        "amount": list(plan.amounts) or [plan.mean_amount] * len(plan.priors),
-    }
+    amounts = plan.amounts or [plan.mean_amount] * len(plan.priors)
+    grouped = zip(plan.priors, plan.pages, amounts, strict=True)
+    priors = [(no, prior.a, prior.b, pages, amount) for no, (prior, pages, amount) in enumerate(grouped)]
     async with db.transaction() as connection:
-        if await fetch_value(connection, WRITE, values) is None:
+        if not await execute(connection, WRITE, values):
             return
-        await connection.execute(WRITE_PRIORS, priors)
+        await connection.execute(WRITE_PRIORS, to_columns(PRIOR_COLUMNS, priors) | {"domain_id": domain.id})
         if wake:
             await post_reprice(connection, domain.id, at=at)

@@ -6,11 +6,11 @@ from typing import Any
 
 from crawler.core.visit.lifecycle import hold_after_redirects, redirects_to_found
 from crawler.core.visit.visit import Link, State, Visit
-from crawler.store.columns import copy
 from crawler.store.database import Connection
 from crawler.store.record.novelty import NoveltyBatch, groups_of
 from crawler.store.record.opic import OpicBatch
 from crawler.store.record.positions import PagePosition
+from crawler.store.rows import copy
 
 PAGE_COLUMNS = """
     domain_id int8, key bytea, url text, first_seen_at timestamptz, prior_no int2, reason text, evidence_a float8,

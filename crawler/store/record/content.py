@@ -8,8 +8,8 @@ from datetime import datetime
 
 import zstandard
 
-from crawler.store.columns import copy
 from crawler.store.database import Connection, Database
+from crawler.store.rows import copy, fetch_row, fetch_rows
 
 log = logging.getLogger("recrawl.content")
 
@@ -37,7 +37,7 @@ async def put(connection: Connection, domain_id: int, bodies: Mapping[bytes, byt
     """
     if not bodies:
         return
-    kept = await (await connection.execute(KEPT, (domain_id, list(bodies)), binary=True)).fetchall()
+    kept = await fetch_rows(connection, KEPT, (domain_id, list(bodies)), binary=True)
     new = {digest: bodies[digest] for digest in bodies.keys() - {digest for (digest,) in kept}}
     if not new:
         return
@@ -74,7 +74,7 @@ async def stored_body(
     """The body of a page's version, or None if it is not kept (any more), and whether an earlier one had this text."""
     async with db.transaction() as connection:
         values = {"domain_id": domain_id, "key": key, "number": number, "text_digest": text_digest}
-        row = await (await connection.execute(VERSION, values)).fetchone()
+        row = await fetch_row(connection, VERSION, values)
         if row is None:
             return None
         body = await body_of(connection, domain_id, row[0])
@@ -83,10 +83,11 @@ async def stored_body(
 
 async def body_of(connection: Connection, domain_id: int, digest: bytes) -> bytes | None:
     """The body of that digest; None if it is not kept (any more), or cannot be unpacked: that is logged."""
-    cursor = await connection.execute(
-        "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s", (domain_id, digest)
+    row = await fetch_row(
+        connection,
+        "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s",
+        (domain_id, digest),
     )
-    row = await cursor.fetchone()
     if row is None:
         return None
     return unpack(domain_id, digest, *row)

@@ -11,23 +11,14 @@ from crawler.core.change.change import Change
 from crawler.core.change.edits import SiteEdit
 from crawler.core.change.word_diff import around_change, cut_at_word
 from crawler.core.domain import Domain
-from crawler.core.http.urls import PageKey, Url, key_of
+from crawler.core.http.urls import Url, key_of
 from crawler.core.page.lists.url_list import ListKind
 from crawler.core.page.outline import Block
 from crawler.core.visit.visit import State, Visit
-from crawler.store.columns import clean, copy
 from crawler.store.database import Connection
 from crawler.store.record.novelty import Turn
+from crawler.store.rows import clean, copy
 
-HINTS = """
-    WITH room AS (
-        UPDATE domain_state SET next_event = next_event + cardinality(%(keys)s::bytea[])
-         WHERE domain_id = %(domain_id)s RETURNING next_event - cardinality(%(keys)s::bytea[]) AS first)
-    INSERT INTO event (domain_id, number, at, key, url, change, version, source)
-    SELECT %(domain_id)s, room.first + row_number() OVER (ORDER BY p.key) - 1, %(at)s, p.key, p.url, 'hint', p.version,
-           %(source)s
-      FROM page p, room WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s)
-"""
 EVENT_COLUMNS = """
     domain_id int8, number int8, at timestamptz, key bytea, url text, change text, version int4, distance_bits int2,
     parts text, blocks jsonb, pages int4, amount float8
@@ -54,19 +45,13 @@ async def write(
     turns: sections whose new pages are held back from now on, or let go.  edit: of the site; the last event.
     """
     rows = [_row(visit) for visit in visits if _is_event(visit)]
-    rows += [_turn_row(turn) for turn in turns]
+    for turn in turns:
+        change = HELD_BACK if turn.is_held else LET_GO
+        rows.append((turn.at, key_of(turn.url), turn.url, change, 0, None, "", None, None, None))
     if edit is not None:
         rows.append(_site_row(domain, edit, at=max(visit.at for visit in visits)))
     await copy(connection, "event", EVENT_COLUMNS, ((domain.id, first + n, *row) for n, row in enumerate(rows)))
     return len(rows)
-
-
-async def write_hints(
-    connection: Connection, domain_id: int, keys: Sequence[PageKey], *, source: str, at: datetime
-) -> None:
-    """Tell of pages that somebody says have changed, each named once. The holder of the domain's lease calls it."""
-    if keys:
-        await connection.execute(HINTS, {"domain_id": domain_id, "keys": list(keys), "source": source, "at": at})
 
 
 def _row(visit: Visit) -> tuple[Any, ...]:
@@ -82,11 +67,6 @@ def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...
     root = Url(domain.root)
     parts = " ".join(sorted({place.kind for sides in edit.blocks for place in sides if place is not None}))
     return at, key_of(root), root, BOILERPLATE, 0, None, parts, _written(edit.blocks), edit.pages, None
-
-
-def _turn_row(turn: Turn) -> tuple[Any, ...]:
-    change = HELD_BACK if turn.is_held else LET_GO
-    return turn.at, key_of(turn.url), turn.url, change, 0, None, "", None, None, None
 
 
 def parts_of(visit: Visit) -> str:

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
-
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import reads_alike
 from crawler.core.freshness.shared_schedule import TEST_COPY_AFTER, SharedPair
@@ -16,15 +14,13 @@ from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.core.opic.opic import seed_endowment
 from crawler.core.opic.order import head_start
 from crawler.core.visit.visit import State
-from crawler.store.claim import fence
-from crawler.store.columns import unnest
+from crawler.store.claim.held import fence
 from crawler.store.database import Connection, Database
-from crawler.store.domain_inbox import go_on_after
-from crawler.store.domain_rows import domain_numbered
+from crawler.store.domain_rows import domain_numbered, go_on_after
 from crawler.store.record import shared_schedules, signals
 from crawler.store.record.novelty import groups_of
 from crawler.store.record.opic import RANK
-from crawler.store.rows import fetch_all, fetch_value
+from crawler.store.rows import fetch_dicts, fetch_rows, fetch_value, to_columns, unnest
 
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
@@ -110,14 +106,14 @@ TO_REORDER = """
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
      WHERE f.domain_id = %(domain_id)s AND f.key > %(after)s ORDER BY f.key LIMIT %(most)s
 """
+ORDER_COLUMNS = "key bytea, favoured bool, score float8, rank int, pool smallint, net bigint"
 REORDER = f"""
-    UPDATE frontier f SET favoured = x.favoured, url_score = x.score, rank = x.rank
-      FROM {unnest("key bytea, favoured bool, score float8, rank int")}
+    UPDATE frontier f SET favoured = x.favoured, url_score = x.score, rank = x.rank FROM {unnest(ORDER_COLUMNS)}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
        AND (f.favoured, f.url_score, f.rank) IS DISTINCT FROM (x.favoured, x.score, x.rank)
 """  # noqa: S608  only our own columns are put in
 REPOOL = f"""
-    UPDATE cash c SET pool = x.pool, net = x.net FROM {unnest("key bytea, pool smallint, net bigint")}
+    UPDATE cash c SET pool = x.pool, net = x.net FROM {unnest(ORDER_COLUMNS)}
      WHERE c.domain_id = %(domain_id)s AND c.key = x.key AND c.pool <> x.pool
 """  # noqa: S608  likewise
 
@@ -195,7 +191,7 @@ async def _rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
 
     It would give pages their old ranks, or read them in full as the user does not want them any more.
     """
-    rows = await fetch_all(connection, dict_row, CHUNK, (lease.domain.id, INBOX_CHUNK))
+    rows = await fetch_dicts(connection, CHUNK, (lease.domain.id, INBOX_CHUNK))
     if any(row["kind"] == "reorder" or row["payload"].get("full") for row in rows):
         # Read after the inbox: whoever wrote there had written this, too.
         found = await domain_numbered(connection, lease.domain.id)
@@ -252,7 +248,7 @@ async def _admit_seeds(
             "wanted": wanted,
             "depth": 0 if wanted else 1,
         }
-        fresh = await (await connection.execute(ADMIT_SEEDS, values)).fetchall()
+        fresh = await fetch_rows(connection, ADMIT_SEEDS, values)
         scores = dict(zip(values["keys"], values["scores"], strict=True))
         ranks = [
             ordering.first_rank(net, clock=clock, depth=values["depth"], url_score=scores[key])
@@ -277,13 +273,13 @@ async def _reorder(
     keeps_places, of the payload: it is the order that it was, and only what is favoured is another.
     """
     ordering = lease.domain.settings.ordering
-    pages = await (await connection.execute(TO_REORDER, chunk, binary=True)).fetchall()
+    pages = await fetch_rows(connection, TO_REORDER, chunk, binary=True)
     if not pages:
         return None
-    dividends: dict[int, int] = dict(await (await connection.execute(DIVIDENDS, chunk)).fetchall())
+    dividends: dict[int, int] = dict(await fetch_rows(connection, DIVIDENDS, chunk))
     keeps_ranks = payload.get("keeps_places", False) and ordering.order.is_by_place
     grown = Counter[int]()  # pages of each pool
-    columns: dict[str, list[Any]] = {name: [] for name in ("key", "favoured", "score", "rank", "pool", "net")}
+    rows = []
     for key, url, state, depth, *figures in pages:
         rank, pool, net, clock = figures  # the last three are None outside the economy
         favoured, score = ordering.favours(url), ordering.score(url)
@@ -296,8 +292,8 @@ async def _reorder(
         if state == State.NEW and not keeps_ranks:
             ahead = head_start(page_score(url)) if page_score is not None else 0
             rank = ordering.first_rank(net or 0, clock=clock or 0, depth=depth, url_score=score, ahead=ahead)
-        for column, figure in zip(columns.values(), (key, favoured, score, rank, pool, net), strict=True):
-            column.append(figure)
+        rows.append((key, favoured, score, rank, pool, net))
+    columns = to_columns(ORDER_COLUMNS, rows)
     await connection.execute(REORDER, chunk | columns, binary=True)
     await connection.execute(REPOOL, chunk | columns, binary=True)
     async with connection.cursor() as cursor:

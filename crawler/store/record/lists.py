@@ -17,14 +17,13 @@ from crawler.core.opic.order import Order
 from crawler.core.visit.lists import ListedLink, is_ahead, signal_of
 from crawler.core.visit.update import TEACHES
 from crawler.core.visit.visit import TEMPORARY, Link, State, Visit
-from crawler.store.claim import fence
-from crawler.store.columns import clean, unnest
+from crawler.store.claim.held import fence
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.record import admissions, novelty
 from crawler.store.record.opic import load_batch, write_batch
 from crawler.store.record.positions import PagePosition
 from crawler.store.record.signals import take_in
-from crawler.store.rows import fetch_value
+from crawler.store.rows import clean, excluded, fetch_rows, fetch_value, placeholders, to_columns, unnest
 
 MOST_FEEDS = 16  # of a domain, found in the heads of its pages: some name one for the comments of each
 FIRST_LISTS = 8  # of those that one list names, asked for before any page; the others come in their turn
@@ -36,13 +35,13 @@ DATES = """
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key
       LEFT JOIN announced a ON a.domain_id = %(domain_id)s AND a.key = x.key AND a.source = %(source)s
 """
-PUT_DATES = """
+DATE_COLUMNS = "key bytea, at timestamptz, is_open bool"
+PUT_DATES = f"""
     INSERT INTO announced (domain_id, key, source, at, list_key, is_open)
-    SELECT %(domain_id)s, x.key, %(source)s, x.at, %(list_key)s, x.is_open
-      FROM unnest(%(keys)s::bytea[], %(at)s::timestamptz[], %(is_open)s::bool[]) AS x(key, at, is_open)
+    SELECT %(domain_id)s, x.key, %(source)s, x.at, %(list_key)s, x.is_open FROM {unnest(DATE_COLUMNS)}
     ON CONFLICT (domain_id, key, source) DO UPDATE
        SET at = excluded.at, list_key = excluded.list_key, is_open = announced.is_open OR excluded.is_open
-"""
+"""  # noqa: S608  only our own columns are put in
 NAME = """
     INSERT INTO url_list (domain_id, key, found_by, found_at)
     SELECT %(domain_id)s, f.key, %(found_by)s, %(at)s
@@ -65,27 +64,28 @@ TRY_AGAIN = """
 """
 KNOWN_LISTS = "SELECT key FROM url_list WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)"
 COUNT_FEEDS = "SELECT count(*) FROM url_list WHERE domain_id = %(domain_id)s AND found_by = 'page'"
-PUT = """
-    INSERT INTO url_list AS l (domain_id, key, kind, found_by, found_at, worth, entries, others, refused, unusable,
-                               finding, reads, told, new_pages, hints)
-    VALUES (%(domain_id)s, %(key)s, %(kind)s, 'body', %(at)s, %(worth)s, %(entries)s, %(others)s, %(refused)s,
-            %(unusable)s, %(finding)s, 1, %(told)s, %(new_pages)s, %(hints)s)
+LAST_READ = ("kind", "worth", "entries", "others", "refused", "unusable", "finding")
+SUMS = ("told", "new_pages", "hints")
+PUT = f"""
+    INSERT INTO url_list AS l (domain_id, key, found_by, found_at, reads, {", ".join(LAST_READ + SUMS)})
+    VALUES (%(domain_id)s, %(key)s, 'body', %(at)s, 1, {placeholders(LAST_READ + SUMS)})
     ON CONFLICT (domain_id, key) DO UPDATE
-       SET kind = excluded.kind, worth = excluded.worth, entries = excluded.entries, others = excluded.others,
-           refused = excluded.refused, unusable = excluded.unusable, finding = excluded.finding, reads = l.reads + 1,
-           told = l.told + excluded.told, new_pages = l.new_pages + excluded.new_pages, hints = l.hints + excluded.hints
-"""
+       SET reads = l.reads + 1, {excluded(LAST_READ)},
+           {", ".join(f"{name} = l.{name} + excluded.{name}" for name in SUMS)}
+"""  # noqa: S608  likewise
 COUNT_READ = "UPDATE url_list SET reads = reads + 1 WHERE domain_id = %s AND key = %s"
 CLOSE = """
     UPDATE announced SET is_open = false
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND is_open
  RETURNING key, list_key
 """
+CHECKED_COLUMNS = "key bytea, is_true bool, expected float8"
 CHECKED = f"""
     UPDATE url_list l
        SET hints_checked = l.hints_checked + x.checked, hints_true = l.hints_true + x.confirmed,
            hints_expected = l.hints_expected + x.expected
-      FROM {unnest("key bytea, checked bigint, confirmed bigint, expected float8")}
+      FROM (SELECT key, count(*) AS checked, count(*) FILTER (WHERE is_true) AS confirmed, sum(expected) AS expected
+              FROM {unnest(CHECKED_COLUMNS)} GROUP BY key) x
      WHERE l.domain_id = %(domain_id)s AND l.key = x.key
 """  # noqa: S608  only our own columns are put in
 
@@ -95,7 +95,7 @@ class ListChunk:
     """Links that a list names, as many as are admitted in one transaction.
 
     list_key: of the list; None for lists that robots.txt or nobody names.  depth: of the pages.  source: of the signals
-    that its dates are.  found_by: how further lists in it became known (models/url_list.py).
+    that its dates are.  found_by: how further lists in it became known (models/page.py).
     """
 
     links: Sequence[ListedLink]
@@ -152,7 +152,8 @@ async def admit_listed(
             if stand is None:
                 continue
             admitted.append((link, stand))
-            stand.evidence = hinted_evidence(listed)
+            if listed.gap is not None:  # changefreq adds a part of a change, within its gap
+                stand.evidence = HINTED_CHANGES, HINTED_CHANGES * (listed.gap / DAY)
             if templates is not None and not stand.is_out and not listed.is_list:
                 stand.held_until = templates.time_of(link.url, at, favoured=stand.favoured)
         if books.ordering.order is not Order.DEPTH:  # there, what a page links to comes before what a list names
@@ -176,11 +177,6 @@ async def admit_listed(
         )
 
 
-def hinted_evidence(listed: ListedLink) -> tuple[float, float]:
-    """What changefreq adds to the belief about a page that was never fetched: a part of a change, within its gap."""
-    return (0.0, 0.0) if listed.gap is None else (HINTED_CHANGES, HINTED_CHANGES * (listed.gap / DAY))
-
-
 async def _compare_dates(
     connection: Connection, domain_id: int, chunk: ListChunk, *, at: datetime
 ) -> tuple[ChangeSignal, ...]:
@@ -189,26 +185,20 @@ async def _compare_dates(
     if not dated or chunk.list_key is None:
         return ()
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(dated), "source": chunk.source.value}
-    rows = await (await connection.execute(DATES, values, binary=True)).fetchall()
+    rows = await fetch_rows(connection, DATES, values, binary=True)
     signals, moved = [], []
     for key, before, was_open, last_good_at in rows:
         listed = dated[PageKey(key)]
         assert listed.date is not None
         signal = signal_of(
-            listed.link.url,
-            listed.date,
-            source=chunk.source,
-            before=before,
-            last_good_at=last_good_at,
-            now=at,
+            listed.link.url, listed.date, source=chunk.source, before=before, last_good_at=last_good_at, now=at
         )
         if signal is not None and not was_open:
             signals.append(signal)
         if before is None or listed.date.at > before:
             moved.append((key, listed.date.at, signal is not None))
     if moved:
-        keys, dates, are_open = zip(*moved, strict=True)
-        values |= {"keys": list(keys), "at": list(dates), "is_open": list(are_open), "list_key": chunk.list_key}
+        values |= to_columns(DATE_COLUMNS, moved) | {"list_key": chunk.list_key}
         await connection.execute(PUT_DATES, values, binary=True)
     return tuple(signals)
 
@@ -216,7 +206,7 @@ async def _compare_dates(
 async def _known_lists(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> set[bytes]:
     """Return which of the pages are known as lists."""
     values = {"domain_id": domain_id, "keys": list(keys)}
-    return {key for (key,) in await (await connection.execute(KNOWN_LISTS, values)).fetchall()}
+    return {key for (key,) in await fetch_rows(connection, KNOWN_LISTS, values)}
 
 
 async def _name(
@@ -229,7 +219,7 @@ async def _name(
     if not keys:
         return []
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(keys), "found_by": found_by, "at": at}
-    found = {key for (key,) in await (await connection.execute(NAME, values)).fetchall()}
+    found = {key for (key,) in await fetch_rows(connection, NAME, values)}
     fresh = [key for key in keys if key in found]
     if fresh:
         values |= {"keys": fresh[:asked_first], "wanted": Wanted.BY_NAME.value}
@@ -287,14 +277,7 @@ async def _check_hints(connection: Connection, domain_id: int, visits: Iterable[
     if not tested:
         return
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(tested)}
-    by_list: dict[bytes, list[Visit]] = {}
-    for key, list_key in await (await connection.execute(CLOSE, values, binary=True)).fetchall():
-        by_list.setdefault(list_key, []).append(tested[PageKey(key)])
-    if by_list:
-        values |= {
-            "key": list(by_list),
-            "checked": [len(each) for each in by_list.values()],
-            "confirmed": [sum(visit.change is Change.CHANGED for visit in each) for each in by_list.values()],
-            "expected": [sum(visit.expected_change or 0.0 for visit in each) for each in by_list.values()],
-        }
-        await connection.execute(CHECKED, values)
+    closed = await fetch_rows(connection, CLOSE, values, binary=True)
+    rows = [(by, tested[key].change is Change.CHANGED, tested[key].expected_change) for key, by in closed]
+    if rows:
+        await connection.execute(CHECKED, values | to_columns(CHECKED_COLUMNS, rows))

@@ -20,7 +20,7 @@ from crawler.core.visit.visit import TEMPORARY, Visit
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
 from crawler.store.record.positions import MOST_MOVES
-from crawler.store.rows import fetch_value
+from crawler.store.rows import fetch_rows, fetch_value
 
 HOLDS = "SELECT domain_id FROM domain_state WHERE domain_id = %(domain_id)s AND lease_token = %(token)s"
 READ_SINCE = "SELECT key, first_seen_at FROM page WHERE domain_id = %s AND key = ANY(%s) AND version > 0"
@@ -83,8 +83,8 @@ async def _landings(connection: Connection, domain_id: int, moves: Sequence[Visi
     }
     if not told:
         return {key: MoveTarget(is_circle=_leads_to(key, heir, onward)) for key, heir in heirs.items()}
-    cursor = await connection.execute(READ_SINCE, (domain_id, list(set(heirs.values()))))
-    read_since = {PageKey(key): since for key, since in await cursor.fetchall()}
+    rows = await fetch_rows(connection, READ_SINCE, (domain_id, list(set(heirs.values()))))
+    read_since: dict[PageKey, datetime] = dict(rows)
     others = await _others(connection, domain_id, told, at=max(visit.at for visit in moves))
     return {
         key: MoveTarget(
@@ -115,7 +115,7 @@ async def _others(
         "doubts": [BULK_REDIRECT, REDIRECT_TO_EXISTING],
     }
     many = Counter(told.values())
-    for target, before in await (await connection.execute(OTHERS, values)).fetchall():
+    for target, before in await fetch_rows(connection, OTHERS, values):
         many[PageKey(target)] += before
     crowded = [target for target, pages in many.items() if pages >= CROWD]
     if crowded:
@@ -129,8 +129,7 @@ async def _onward(connection: Connection, domain_id: int, heirs: Mapping[PageKey
     keys: Collection[PageKey] = set(heirs.values())
     for _ in range(MOST_MOVES):
         values = {"domain_id": domain_id, "keys": list(keys), "temporary": list(TEMPORARY)}
-        cursor = await connection.execute(ONWARD, values)
-        found = {PageKey(key): PageKey(to) for key, to in await cursor.fetchall()}
+        found = {PageKey(key): PageKey(to) for key, to in await fetch_rows(connection, ONWARD, values)}
         keys = set(found.values()) - onward.keys() - found.keys()
         onward |= found
         if not keys:

@@ -25,11 +25,10 @@ from crawler.core.novelty import (
     time_after,
 )
 from crawler.core.visit.visit import State, Visit
-from crawler.store.columns import unnest
 from crawler.store.database import Connection
-from crawler.store.learned.memories import novelty_memory_of, put_novelty_memory
+from crawler.store.learned.memories import novelty_memory_of, put_memory
 from crawler.store.record.opic import OpicBatch
-from crawler.store.rows import fetch_value
+from crawler.store.rows import execute, fetch_rows, fetch_value, to_columns, unnest
 
 MOST_MOVED = 2000  # pages held back, or let go, with one batch
 LINKS_WORTH = 0.5  # of what pages of other sections are worth that a look makes known
@@ -44,9 +43,10 @@ ADD_GROUPS = f"""
     ON CONFLICT DO NOTHING
 """  # noqa: S608  only our own columns are put in
 TEMPLATES = "SELECT no, template, first_looks, novelty, held_until, is_moving FROM prior WHERE domain_id = %s"
+TEMPLATE_COLUMNS = "no smallint, looks float8, found float8, held_until timestamptz, is_moving bool"
 PUT_TEMPLATES = f"""
     UPDATE prior p SET first_looks = x.looks, novelty = x.found, held_until = x.held_until, is_moving = x.is_moving
-      FROM {unnest("no smallint, looks float8, found float8, held_until timestamptz, is_moving bool")}
+      FROM {unnest(TEMPLATE_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
        AND (p.first_looks, p.novelty, p.held_until, p.is_moving)
            IS DISTINCT FROM (x.looks, x.found, x.held_until, x.is_moving)
@@ -194,10 +194,9 @@ def is_needed(books: OpicBatch, visits: Sequence[Visit]) -> bool:
 
 async def load(connection: Connection, domain_id: int) -> NoveltyBatch:
     """Read what is known of the domain's templates."""
-    cursor = await connection.execute(TEMPLATES, (domain_id,))
     templates = {
         template: TemplateNovelty(no, NoveltyEvidence(looks, found), held_until, is_moving)
-        for no, template, looks, found, held_until, is_moving in await cursor.fetchall()
+        for no, template, looks, found, held_until, is_moving in await fetch_rows(connection, TEMPLATES, (domain_id,))
         if no
     }
     return NoveltyBatch(await novelty_memory_of(connection, domain_id), templates)
@@ -211,23 +210,16 @@ async def write(
     handed_out: pages that somebody is about to fetch; None: not known here, and the next record sees to all that.
     """
     if not all(known.no for known in batch.templates.values()):  # their groups came with their pages
-        groups: dict[str, int] = dict(await (await connection.execute(GROUPS, (domain_id,))).fetchall())
+        groups: dict[str, int] = dict(await fetch_rows(connection, GROUPS, (domain_id,)))
         for template, known in batch.templates.items():
             known.no = groups.get(template, 0)
     stored = [known for known in batch.templates.values() if known.no]
     for known in stored:
         if known.is_moving and handed_out is not None:
             known.is_moving = await _move(connection, domain_id, known, at=at, handed_out=handed_out)
-    values: dict[str, Any] = {
-        "domain_id": domain_id,
-        "no": [known.no for known in stored],
-        "looks": [known.evidence.looks for known in stored],
-        "found": [known.evidence.found for known in stored],
-        "held_until": [known.held_until for known in stored],
-        "is_moving": [known.is_moving for known in stored],
-    }
-    await connection.execute(PUT_TEMPLATES, values)
-    await put_novelty_memory(connection, domain_id, batch.memory)
+    rows = [(each.no, each.evidence.looks, each.evidence.found, each.held_until, each.is_moving) for each in stored]
+    await connection.execute(PUT_TEMPLATES, to_columns(TEMPLATE_COLUMNS, rows) | {"domain_id": domain_id})
+    await put_memory(connection, domain_id, batch.memory)
 
 
 async def _move(
@@ -236,17 +228,17 @@ async def _move(
     """Hold some of a template's pages back, or let them go; whether there may be more."""
     values: dict[str, Any] = {"domain_id": domain_id, "no": known.no, "most": MOST_MOVED}
     if known.held_until is None:
-        return (await connection.execute(LET_GO, values)).rowcount == MOST_MOVED
+        return await execute(connection, LET_GO, values) == MOST_MOVED
     after = max(known.held_until, at)
     values |= {"after": after, "every": ASK_AGAIN_EVERY, "last": at + LONGEST_WAIT, "handed_out": list(handed_out)}
-    moved = (await connection.execute(HOLD, values)).rowcount
+    moved = await execute(connection, HOLD, values)
     known.held_until = min(after + moved * ASK_AGAIN_EVERY, at + LONGEST_WAIT)
     return moved == MOST_MOVED or bool(await fetch_value(connection, LEFT_OUT, values))
 
 
 async def groups_of(connection: Connection, domain_id: int, urls: Sequence[Url]) -> list[int]:
     """The number of each URL's group. New groups are added, as long as the domain has room for them."""
-    known: dict[str, int] = dict(await (await connection.execute(GROUPS, (domain_id,))).fetchall())
+    known: dict[str, int] = dict(await fetch_rows(connection, GROUPS, (domain_id,)))
     fresh: dict[str, int] = {}
     found = []
     for url in urls:

@@ -5,19 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from psycopg.rows import dict_row
-
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.opic.opic import Economy, PageAccount, Pool, history_after, settle
 from crawler.core.opic.order import LevelQueues, Ordering, PageStack, aged, head_start
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State, Visit
-from crawler.store.columns import unnest
 from crawler.store.database import Connection
 from crawler.store.domain_rows import count_limited_pages
 from crawler.store.record.positions import IN, MOST_MOVES, PagePosition, places_for, positions_of
-from crawler.store.rows import fetch_one
+from crawler.store.rows import excluded, fetch_dict, fetch_rows, to_columns, unnest
 
 ECONOMY = """
     SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, window_passes AS passes,
@@ -43,11 +40,11 @@ WRITE_POOLS = f"""
      WHERE p.domain_id = %(domain_id)s AND p.pool = x.pool
        AND (p.pages, p.dividend) IS DISTINCT FROM (x.pages, x.dividend)
 """  # noqa: S608  only our own columns are put in
+ACCOUNT_COLUMNS = "key bytea, pool smallint, net bigint, history float8, clock float8"
 WRITE_ACCOUNTS = f"""
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
-    SELECT %(domain_id)s, * FROM {unnest("key bytea, pool smallint, net bigint, history float8, clock float8")}
-    ON CONFLICT (domain_id, key) DO UPDATE
-       SET pool = excluded.pool, net = excluded.net, history = excluded.history, clock = excluded.clock
+    SELECT %(domain_id)s, * FROM {unnest(ACCOUNT_COLUMNS)}
+    ON CONFLICT (domain_id, key) DO UPDATE SET {excluded(("pool", "net", "history", "clock"))}
 """  # noqa: S608  likewise
 # One update for each page that is paid, however many links pay it. A new page's rank follows its net.
 PAY = f"""
@@ -256,10 +253,10 @@ async def load_batch(
 
     met_beside: pages that are met without a visit, as entries of a list are, with their depths.
     """
-    row = await fetch_one(connection, dict_row, ECONOMY, (domain_id,))
+    row = await fetch_dict(connection, ECONOMY, (domain_id,))
     assert row is not None  # the lease was just found in it
     tracked = row.pop("tracked")
-    pools = await (await connection.execute(POOLS, (domain_id,))).fetchall()
+    pools = await fetch_rows(connection, POOLS, (domain_id,))
     economy = Economy(**row, pages=[pages for _, pages, _ in pools], dividend=[each for *_, each in pools])
     opened = {visit.target.key for visit in visits}
     heirs = {visit.moved_to.key for visit in visits if visit.moved_to}
@@ -271,8 +268,7 @@ async def load_batch(
     stands, moved_to = await positions_of(connection, domain_id, met)
     books = OpicBatch(economy, domain_settings, stands, moved_to, tracked=tracked, page_score=page_score)
     if page_score is not None:
-        cursor = await connection.execute(URLS, {"domain_id": domain_id, "keys": list(stands)})
-        for key, url in await cursor.fetchall():
+        for key, url in await fetch_rows(connection, URLS, {"domain_id": domain_id, "keys": list(stands)}):
             stands[PageKey(key)].head_start = head_start(page_score(Url(url)))
     if any(rule.max_pages is not None for rule in domain_settings.rules):
         books.rules = PageRules(domain_settings.rules)
@@ -281,8 +277,8 @@ async def load_batch(
         depths = {visit.target.depth + 1 for visit in visits} | set(met_beside.values())
         books.places = await places_for(connection, domain_id, domain_settings.ordering.order, depths)
     ends = {end for heir in heirs if (end := books.payee(heir)) is not None}  # who is heir where an heir moved on
-    cursor = await connection.execute(ACCOUNTS, (domain_id, list(opened | heirs | ends)), binary=True)
-    for key, pool, net, history, then in await cursor.fetchall():
+    accounts = await fetch_rows(connection, ACCOUNTS, (domain_id, list(opened | heirs | ends)), binary=True)
+    for key, pool, net, history, then in accounts:
         economy.accounts[PageKey(key)] = PageAccount(pool=Pool(pool), net=net, history=history, clock=then)
     return books
 
@@ -297,14 +293,9 @@ async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) 
         await connection.execute(COUNT_LIMITED, values)
     purses = economy.accounts
     if purses:
-        accounts = {
-            "key": list(purses),
-            "pool": [purse.pool.value for purse in purses.values()],
-            "net": [purse.net for purse in purses.values()],
-            "history": [purse.history for purse in purses.values()],
-            "clock": [purse.clock for purse in purses.values()],
-        }
-        await connection.execute(WRITE_ACCOUNTS, accounts | {"domain_id": domain_id}, binary=True)
+        rows = [(key, each.pool.value, each.net, each.history, each.clock) for key, each in purses.items()]
+        accounts = to_columns(ACCOUNT_COLUMNS, rows) | {"domain_id": domain_id}
+        await connection.execute(WRITE_ACCOUNTS, accounts, binary=True)
     figures = {name: getattr(economy, name) for name in WRITTEN}
     await connection.execute(WRITE_DOMAIN, figures | {"domain_id": domain_id, "tracked": books.tracked})
     pools = {"pool": [pool.value for pool in Pool], "pages": economy.pages, "dividend": economy.dividend}
@@ -312,7 +303,6 @@ async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) 
     new = {key: (purse.net, purse.clock) for key, purse in purses.items() if books.positions[key].state is State.NEW}
     if economy.deltas:
         paid = {"domain_id": domain_id, "key": list(economy.deltas), "coins": list(economy.deltas.values())}
-        cursor = await connection.execute(PAY, paid, binary=True)
-        new |= {PageKey(key): (net, clock) for key, net, clock in await cursor.fetchall()}
+        new |= {PageKey(key): (net, clock) for key, net, clock in await fetch_rows(connection, PAY, paid, binary=True)}
     if ranks := books.new_ranks(new):
         await connection.execute(RANK, {"domain_id": domain_id, "key": list(ranks), "rank": list(ranks.values())})

@@ -12,10 +12,10 @@ from crawler.core.http.urls import PageKey
 from crawler.core.page.snapshot import Version
 from crawler.core.visit.lifecycle import BULK_REDIRECT
 from crawler.core.visit.visit import State, Visit
-from crawler.store.columns import clean, copy, to_signed, unnest
 from crawler.store.database import Connection
 from crawler.store.record import content
 from crawler.store.record.opic import OpicBatch
+from crawler.store.rows import clean, copy, excluded, to_columns, to_signed, unnest
 
 PAGE_COLUMNS = """
     key bytea, at timestamptz, status smallint, reason text, failures smallint, soft_errors smallint,
@@ -72,14 +72,13 @@ SHALLOWER = f"""
       FROM {unnest("key bytea, depth smallint")}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.depth > x.depth
 """  # noqa: S608  likewise
+LINK_COLUMNS = "key bytea, targets bytea, external_domains text, external_link_counts text"
 LINKS = f"""
     INSERT INTO page_links (domain_id, key, targets, external_domains, external_link_counts)
     SELECT %(domain_id)s, x.key, x.targets, string_to_array(x.external_domains, ' '),
            string_to_array(x.external_link_counts, ' ')::int[]
-      FROM {unnest("key bytea, targets bytea, external_domains text, external_link_counts text")}
-    ON CONFLICT (domain_id, key) DO UPDATE
-       SET targets = excluded.targets, external_domains = excluded.external_domains,
-           external_link_counts = excluded.external_link_counts
+      FROM {unnest(LINK_COLUMNS)}
+    ON CONFLICT (domain_id, key) DO UPDATE SET {excluded(("targets", "external_domains", "external_link_counts"))}
 """  # noqa: S608  likewise
 SNAPSHOT_COLUMNS = """
     domain_id int8, key bytea, number int4, at timestamptz, title text, language text, content_type text, text text,
@@ -151,14 +150,12 @@ async def write_links(connection: Connection, domain_id: int, books: OpicBatch, 
     )
     changed = {target.key: links for target, links in found if links != (target.outlinks, target.external_links)}
     if changed:
-        columns = {
-            "key": list(changed),
-            "targets": [b"".join(keys) for keys, _ in changed.values()],
-            # An array of arrays would have to be rectangular; an authority holds no space.
-            "external_domains": [" ".join(name for name, _ in e) for _, e in changed.values()],
-            "external_link_counts": [" ".join(str(many) for _, many in e) for _, e in changed.values()],
-        }
-        await connection.execute(LINKS, columns | {"domain_id": domain_id}, binary=True)
+        # An array of arrays would have to be rectangular; an authority holds no space.
+        rows = [
+            (key, b"".join(keys), " ".join(name for name, _ in others), " ".join(str(many) for _, many in others))
+            for key, (keys, others) in changed.items()
+        ]
+        await connection.execute(LINKS, to_columns(LINK_COLUMNS, rows) | {"domain_id": domain_id}, binary=True)
     nearer = {key: stand.depth for key, stand in books.positions.items() if stand.is_nearer}
     if nearer:
         values = {"domain_id": domain_id, "key": list(nearer), "depth": list(nearer.values())}

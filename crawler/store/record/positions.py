@@ -7,9 +7,8 @@ from crawler.core.http.urls import PageKey
 from crawler.core.opic.order import LevelQueues, Order, PageStack, level_of, ranks_of
 from crawler.core.visit.lifecycle import LOOK_AGAIN_REFUSED
 from crawler.core.visit.visit import State
-from crawler.store.columns import unnest
 from crawler.store.database import Connection
-from crawler.store.rows import fetch_value
+from crawler.store.rows import fetch_rows, fetch_value, unnest
 
 MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve
 IN = frozenset({State.NEW, State.KNOWN})  # who takes part: exactly the pages that have a row in cash
@@ -78,9 +77,10 @@ async def positions_of(
     moved_to: dict[PageKey, PageKey] = {}
     wanted = list(keys)
     for _ in range(MOST_MOVES):
-        cursor = await connection.execute(POSITIONS, {"domain_id": domain_id, "keys": wanted}, binary=True)
         onward: dict[PageKey, PageKey] = {}
-        for key, state, depth, favoured, score, rank, to in await cursor.fetchall():
+        for key, state, depth, favoured, score, rank, to in await fetch_rows(
+            connection, POSITIONS, {"domain_id": domain_id, "keys": wanted}, binary=True
+        ):
             stands[PageKey(key)] = PagePosition(State(state), depth, favoured, score, rank=rank, level=depth)
             if to is not None:
                 onward[PageKey(key)] = PageKey(to)
@@ -98,4 +98,4 @@ async def places_for(connection: Connection, domain_id: int, order: Order, depth
     levels = sorted(set(map(level_of, depths)))
     least, first = zip(*map(ranks_of, levels), strict=True)
     values = {"domain_id": domain_id, "level": levels, "least": list(least), "first": list(first)}
-    return LevelQueues(dict(await (await connection.execute(LAST, values)).fetchall()))
+    return LevelQueues(dict(await fetch_rows(connection, LAST, values)))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.budget.cost import Costs, RequestKind, learnt
@@ -20,17 +19,16 @@ from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit.visit import HeadOutcome, State, Visit
 from crawler.errors import LeaseLost
-from crawler.store import learned
 from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
 from crawler.store.claim.held import fence, keep_slots, write_hold
-from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.domain_inbox import post_reprice, post_signals
-from crawler.store.learned.memories import put_mask, put_renders, put_soft_errors
+from crawler.store.domain_rows import post_reprice, post_signals
+from crawler.store.learned.credibility import learn_of, learn_of_sources
+from crawler.store.learned.memories import put_memory
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
-from crawler.store.rows import fetch_one, fetch_value
+from crawler.store.rows import clean, copy, costs_from, costs_to, fetch_dict, fetch_value
 
 RENEW_AND_READ = """
     UPDATE domain_state
@@ -101,7 +99,12 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
     """
     domain_id, visits = lease.domain.id, batch.visits
     async with db.transaction() as connection:
-        state = await _renew_and_read(connection, lease)
+        # Locks the domain's row for the transaction.
+        state = await fetch_dict(
+            connection, RENEW_AND_READ, {"domain_id": domain_id, "token": lease.token, "term": lease.term}
+        )
+        if state is None:
+            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         await keep_slots(connection, lease)
         await connection.execute(BY_KEY)
         if retrying and await fetch_value(connection, IS_RECORDED, (domain_id, visits[0].target.key, visits[0].at)):
@@ -138,29 +141,17 @@ async def request_renders(
     async with db.transaction() as connection:
         await fence(connection, lease)
         await pages.call_for_renders(connection, lease.domain.id, to_render, at=at)
-        await put_renders(connection, lease.domain.id, renders)
-
-
-async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any]:
-    """Lock the domain's row for the transaction, and read what a batch moves on. Raises LeaseLost."""
-    values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
-    row = await fetch_one(connection, dict_row, RENEW_AND_READ, values)
-    if row is None:
-        raise LeaseLost(f"another worker has taken {lease.domain.authority}")
-    return row
+        await put_memory(connection, lease.domain.id, renders)
 
 
 async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) -> None:
-    await learned.learn_of(connection, domain_id, batch.visits)
-    if await learned.learn_of_sources(connection, domain_id, batch.visits):
+    await learn_of(connection, domain_id, batch.visits)
+    if await learn_of_sources(connection, domain_id, batch.visits):
         await post_reprice(connection, domain_id, at=batch.at)
     await post_signals(connection, domain_id, batch.signals, at=batch.at)
-    if batch.mask is not None:
-        await put_mask(connection, domain_id, batch.mask)
-    if batch.soft_errors is not None:
-        await put_soft_errors(connection, domain_id, batch.soft_errors)
-    if batch.renders is not None:
-        await put_renders(connection, domain_id, batch.renders)
+    for memory in (batch.mask, batch.soft_errors, batch.renders):
+        if memory is not None:
+            await put_memory(connection, domain_id, memory)
 
 
 async def _advance(

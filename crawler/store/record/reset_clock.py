@@ -5,6 +5,7 @@ from datetime import datetime
 from crawler.core.domain import Domain
 from crawler.errors import BadInput
 from crawler.store.database import Database
+from crawler.store.rows import fetch_row
 
 LOCK = """
     SELECT last_visit_at, holder FROM domain_state WHERE domain_id = %(id)s FOR UPDATE
@@ -76,10 +77,10 @@ async def reset_clock(db: Database, domain: Domain, *, at: datetime) -> datetime
     """
     values = {"id": domain.id, "at": at}
     async with db.transaction() as connection:
-        row = await (await connection.execute(LOCK, values)).fetchone()
+        row = await fetch_row(connection, LOCK, values)
         if row is None or row[0] is None or row[0] <= at:
             return None
-        if await (await connection.execute(IS_LEASED, values)).fetchone() is not None:
+        if await fetch_row(connection, IS_LEASED, values) is not None:
             raise BadInput(f"{domain.authority} is being crawled by {row[1]}: end that first, then reset its clock")
         for statement in (PUT_OFF_AHEAD, DUE_AGAIN, PAGES, VISITS, *OTHERS, STATE):
             await connection.execute(statement.encode(), values)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from psycopg.rows import scalar_row
+
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness.shared_schedule import (
@@ -18,8 +20,8 @@ from crawler.core.freshness.shared_schedule import (
 from crawler.core.freshness.terms import Wanted
 from crawler.core.visit.visit import State, Visit
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.domain_inbox import post
-from crawler.store.rows import fetch_value
+from crawler.store.domain_rows import post
+from crawler.store.rows import fetch_all, fetch_rows, fetch_value, to_columns, unnest
 
 PAIRS_CHUNK = 1000  # of one row of the inbox
 MOST_PAIRS = 20_000  # of one plan; the next finds the rest
@@ -56,9 +58,10 @@ TWINS = """
 """
 # By what holds now, whatever held when the pair was found. A page that leads does not follow another. Where no price
 # decides, each page has a time of its own.
-BEGIN = """
+PAIR_COLUMNS = "leader bytea, key bytea, is_copy bool"
+BEGIN = f"""
     UPDATE page p SET leader = x.leader, is_copy = x.is_copy
-      FROM unnest(%(leaders)s::bytea[], %(keys)s::bytea[], %(copies)s::bool[]) AS x(leader, key, is_copy)
+      FROM {unnest(PAIR_COLUMNS)}
       JOIN page l ON l.domain_id = %(domain_id)s AND l.key = x.leader AND l.leader IS NULL
       JOIN frontier g ON g.domain_id = %(domain_id)s AND g.key = x.leader AND g.state = 'known'
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'known'
@@ -66,7 +69,7 @@ BEGIN = """
        AND NOT EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = x.key)
        AND EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'price')
  RETURNING p.key
-"""
+"""  # noqa: S608  only our own columns are put in
 # A copy was visited: its visit was equal to the other page's.
 REST_COPIES = """
     UPDATE frontier f SET due_at = greatest(f.due_at, p.last_look_at + %(wait)s)
@@ -89,12 +92,13 @@ END = """
                         WHERE l.domain_id = %(domain_id)s AND l.key = p.leader AND l.main_digest = p.main_digest
                           AND l.failures < %(failures)s)
 """
-REST = """
+REST_COLUMNS = "key bytea, due_at timestamptz"
+REST = f"""
     UPDATE frontier f SET due_at = x.due_at
-      FROM unnest(%(keys)s::bytea[], %(due_at)s::timestamptz[]) AS x(key, due_at)
+      FROM {unnest(REST_COLUMNS)}
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key AND p.leader IS NOT NULL
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
-"""
+"""  # noqa: S608  likewise
 # Those who were looked at together with their leader have been tested.
 CALL = """
     UPDATE frontier f
@@ -134,7 +138,7 @@ async def propose(db: Database, domain: Domain, *, at: datetime) -> int:
         await connection.execute(BY_KEY)
         if await fetch_value(connection, IS_WAITING, values):
             return 0
-        rows = await (await connection.execute(TWINS, values, binary=True)).fetchall()
+        rows = await fetch_rows(connection, TWINS, values, binary=True)
         twins = (
             Twin(key, main_digest, importance, leads, stem=stem_of(url), is_settled=is_settled)
             for key, main_digest, importance, leads, url, is_settled in rows
@@ -155,15 +159,10 @@ async def begin(
     copies_rest says for how long: two equal visits, one of each URL, are enough.
     """
     await connection.execute(BY_KEY)
-    values: dict[str, Any] = {
-        "domain_id": domain_id,
-        "leaders": [pair.leader for pair in pairs],
-        "keys": [pair.key for pair in pairs],
-        "copies": [pair.is_copy for pair in pairs],
-    }
-    begun = await (await connection.execute(BEGIN, values, binary=True)).fetchall()
+    values = to_columns(PAIR_COLUMNS, [(pair.leader, pair.key, pair.is_copy) for pair in pairs])
+    begun = await fetch_all(connection, scalar_row, BEGIN, values | {"domain_id": domain_id}, binary=True)
     if begun and copies_rest is not None:
-        rest = {"domain_id": domain_id, "keys": [key for (key,) in begun], "wait": copies_rest}
+        rest = {"domain_id": domain_id, "keys": begun, "wait": copies_rest}
         await connection.execute(REST_COPIES, rest)
 
 
@@ -178,25 +177,21 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
     copies = {pair.key for pair in canonical}
     if pairs := [pair for pair in canonical if pair.leader not in copies]:
         await begin(connection, domain_id, pairs)
-    riding = await (await connection.execute(RIDING, values, binary=True)).fetchall()
+    riding = await fetch_rows(connection, RIDING, values, binary=True)
     if riding:
-        tested = [(good[key], is_copy) for key, is_copy in riding]
         await connection.execute(END, values, binary=True)
-        rest = {
-            "keys": [visit.target.key for visit, _ in tested],
-            "due_at": [_rest_of(visit, is_copy=is_copy) for visit, is_copy in tested],
-        }
-        await connection.execute(REST, values | rest, binary=True)
+        rest = [(key, _rest_of(good[key], is_copy=is_copy)) for key, is_copy in riding]
+        await connection.execute(REST, values | to_columns(REST_COLUMNS, rest), binary=True)
     lost = [visit.target.key for visit in visits if visit.state is not State.KNOWN or visit.failures >= MOST_FAILURES]
     changed = [key for key, visit in good.items() if visit.change is Change.CHANGED]
     news = lost + changed
     if news:
         lively = values | {"changed": changed, "looks": LAST_LOOKS, "many": MOST_CHANGED}
-        found = await (await connection.execute(LIVELY, lively, binary=True)).fetchall()
+        lively_keys = await fetch_all(connection, scalar_row, LIVELY, lively, binary=True)
         values |= {
             "news": news,
             "away": lost,
-            "lost": lost + [key for (key,) in found],
+            "lost": lost + lively_keys,
             "most": MOST_CALLED,
             "most_left": MOST_LEFT,
             "at": max(visit.at for visit in visits),

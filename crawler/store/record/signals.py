@@ -8,10 +8,10 @@ from crawler.core.domain import Lease
 from crawler.core.freshness.signals import ChangeSignal, SignalSource
 from crawler.core.freshness.terms import Defaults
 from crawler.core.http.urls import PageKey, Url, key_of
-from crawler.store import learned
 from crawler.store.database import Connection
 from crawler.store.hand_out import reweigh
-from crawler.store.record import events
+from crawler.store.learned.credibility import count_heard, source_named
+from crawler.store.rows import fetch_rows
 
 AHEAD = timedelta(days=1)  # a lastmod that is only a day may mean its end; a clock further ahead is wrong
 
@@ -25,6 +25,16 @@ COUNT = """
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.version > 0 AND x.at > p.last_good_at
        AND x.at > coalesce(p.signalled_at[%(no)s + 1], '-infinity')
  RETURNING p.key, rtrim(p.signals, '\\x00'::bytea) = signals_with(''::bytea, %(no)s) AS is_first
+"""
+# Pages that somebody says have changed, each named once.
+HINTS = """
+    WITH room AS (
+        UPDATE domain_state SET next_event = next_event + cardinality(%(keys)s::bytea[])
+         WHERE domain_id = %(domain_id)s RETURNING next_event - cardinality(%(keys)s::bytea[]) AS first)
+    INSERT INTO event (domain_id, number, at, key, url, change, version, source)
+    SELECT %(domain_id)s, room.first + row_number() OVER (ORDER BY p.key) - 1, %(now)s, p.key, p.url, 'hint', p.version,
+           %(source)s
+      FROM page p, room WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s)
 """
 KNOWN = "SELECT key FROM page WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)"
 
@@ -41,18 +51,17 @@ async def take_in(
         return []
     keys = [key_of(url) for url in latest]
     values: dict[str, Any] = {"domain_id": lease.domain.id, "keys": keys, "at": list(latest.values())}
-    source = await learned.source_named(connection, lease.domain.id, signals[0].source, at=at)
+    source = await source_named(connection, lease.domain.id, signals[0].source, at=at)
     if source is not None:
-        cursor = await connection.execute(COUNT, values | {"no": source.no})
-        found = await cursor.fetchall()
+        found = await fetch_rows(connection, COUNT, values | {"no": source.no})
         counted: list[PageKey] = [key for key, _ in found]
-        if source.source not in UNTOLD:
-            first = [key for key, is_first in found if is_first]
-            await events.write_hints(connection, lease.domain.id, first, source=source.source, at=at)
-        await learned.count_heard(connection, lease.domain.id, source, len(counted), at=at)
+        first = [key for key, is_first in found if is_first]
+        if first and source.source not in UNTOLD:
+            await connection.execute(HINTS, values | {"keys": first, "source": source.source, "now": at})
+        await count_heard(connection, lease.domain.id, source, len(counted), at=at)
         if counted and defaults is not None:
             await reweigh(connection, lease.domain, counted, at=at, defaults=defaults)
-    known = {row[0] for row in await (await connection.execute(KNOWN, values)).fetchall()}
+    known = {row[0] for row in await fetch_rows(connection, KNOWN, values)}
     return [url for url, key in zip(latest, keys, strict=True) if key not in known]
 
 

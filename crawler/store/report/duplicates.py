@@ -13,9 +13,8 @@ from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, Dup
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.fingerprint import Fingerprint
-from crawler.store.columns import to_signed
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.rows import fetch_number, fetch_row, fetch_rows
+from crawler.store.rows import fetch_number, fetch_row, fetch_rows, to_signed
 
 CHUNK = 5_000  # events of one transaction; a second
 # Whoever removes the domain waits for us, or we for him; its holder does not.

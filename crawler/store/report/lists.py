@@ -31,7 +31,7 @@ SOURCES = """
 
 @dataclass(frozen=True, slots=True)
 class ListReport:
-    """A page that is a URL list; see models/url_list.py for what the figures count."""
+    """A page that is a URL list; see models/page.py for what the figures count."""
 
     url: Url
     kind: str

@@ -8,11 +8,10 @@ from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.snapshot import Version
 from crawler.core.visit.visit import CountedAs, State, Target
-from crawler.store.columns import from_signed
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.figures import KEPT_FOR, kept_top, ranking_of
 from crawler.store.report.reports import IMPORTANCE, PAGES
-from crawler.store.rows import fetch_dicts, fetch_values
+from crawler.store.rows import fetch_dicts, fetch_values, from_signed
 
 WANTED = """
     (%(state)s::text IS NULL OR page_counted_as(f.state, p.version, u.kind) = %(state)s)

@@ -12,10 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from crawler.core.http.response import Relay, Relayed
 from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
-from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
-from crawler.fetch.browser.launch import KEPT_VARIABLES
+from crawler.fetch.browser import Browser, RenderLimits
+from crawler.fetch.browser.process import KEPT_VARIABLES
 from tests.patience import PATIENCE_S
 
 SITE = "https://site.example"
@@ -30,12 +31,12 @@ def status_of(process: psutil.Process) -> str:
     return Path(f"/proc/{process.pid}/status").read_text()
 
 
-async def ordinary(_: BrowserRequest) -> BrowserAnswer:
+async def ordinary(_: Relay) -> Relayed:
     return html("<p>x")
 
 
-def html(page: str) -> BrowserAnswer:
-    return BrowserAnswer(200, (("Content-Type", "text/html"),), page.encode())
+def html(page: str) -> Relayed:
+    return Relayed(200, (("Content-Type", "text/html"),), page.encode())
 
 
 def processes() -> list[psutil.Process]:
@@ -79,7 +80,7 @@ async def test_pages_are_in_a_sandbox_even_where_root_starts_the_browser(
 ) -> None:
     statuses: list[str] = []
 
-    async def answer(request: BrowserRequest) -> BrowserAnswer:
+    async def answer(request: Relay) -> Relayed:
         if request.url.endswith("/fetched"):
             statuses.extend(status_of(each) for each in processes() if "--type=renderer" in " ".join(each.cmdline()))
         return html("<p>x<script>fetch('/fetched')</script>")
@@ -133,7 +134,7 @@ async def test_four_hostile_tabs_stay_within_the_bound_of_the_tree_and_cost_no_o
     browser.limits = RenderLimits(longest=timedelta(seconds=20), settle=timedelta(seconds=2))
     peak_bytes = 0
 
-    async def answer(request: BrowserRequest) -> BrowserAnswer:
+    async def answer(request: Relay) -> Relayed:
         return html("<p>well" if request.url.endswith("/well") else HOSTILE)
 
     async def render(n: int) -> tuple[RenderOutcome, RenderOutcome]:
@@ -165,7 +166,7 @@ async def test_a_driver_that_is_killed_costs_a_restart_and_no_page(browser: Brow
                 each.kill()
         return bool(killed)
 
-    async def answer(_: BrowserRequest) -> BrowserAnswer:
+    async def answer(_: Relay) -> Relayed:
         if at == "request":
             kill_driver()
         return html("<p>well")

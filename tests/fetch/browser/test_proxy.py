@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
+from crawler.core.http.response import Relay, Relayed
 from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import Rendered
-from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest
+from crawler.fetch.browser import Browser
 from crawler.fetch.browser.proxy import MAX_UNAUTHENTICATED, LoopbackProxy
 
 SITE = "https://site.example"
@@ -39,11 +40,11 @@ ATTEMPTS = {
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 async def test_another_user_gets_nothing_from_a_tab_and_sends_nothing_through_it(attempt: str) -> None:
-    asked: list[BrowserRequest] = []
+    asked: list[Relay] = []
 
-    async def answer(request: BrowserRequest) -> BrowserAnswer:
+    async def answer(request: Relay) -> Relayed:
         asked.append(request)
-        return BrowserAnswer(200, body=b"private")
+        return Relayed(200, body=b"private")
 
     async with LoopbackProxy(answer).listening() as proxy:
         program = STRANGER.format(nobody=NOBODY, port=proxy.port, request=ATTEMPTS[attempt])
@@ -73,14 +74,14 @@ async def test_all_that_the_pages_of_parallel_tabs_start_shows_the_password_from
         root = f"{scheme}://site.example"
         asked: set[str] = set()
 
-        async def answer(request: BrowserRequest) -> BrowserAnswer:
+        async def answer(request: Relay) -> Relayed:
             assert not request.header("proxy-authorization")
             asked.add(request.url.partition("site.example")[2])
             if request.url.endswith(".js"):
-                return BrowserAnswer(200, (("Content-Type", "text/javascript"),), WORKER.encode())
+                return Relayed(200, (("Content-Type", "text/javascript"),), WORKER.encode())
             if request.url != f"{root}/":
-                return BrowserAnswer(404)
-            return BrowserAnswer(200, (("Content-Type", "text/html"),), PAGE.encode())
+                return Relayed(404)
+            return Relayed(200, (("Content-Type", "text/html"),), PAGE.encode())
 
         async with browser.tab(answer) as tab:
             for _ in range(3):
@@ -95,8 +96,8 @@ async def test_all_that_the_pages_of_parallel_tabs_start_shows_the_password_from
 
 
 async def test_strangers_who_connect_and_say_nothing_keep_no_page_from_being_rendered(browser: Browser) -> None:
-    async def answer(_: BrowserRequest) -> BrowserAnswer:
-        return BrowserAnswer(200, (("Content-Type", "text/html"),), b"<p>x")
+    async def answer(_: Relay) -> Relayed:
+        return Relayed(200, (("Content-Type", "text/html"),), b"<p>x")
 
     async with browser, browser.tab(answer) as tab:
         idle = [await asyncio.open_connection("127.0.0.1", tab._proxy.port) for _ in range(2 * MAX_UNAUTHENTICATED)]
@@ -114,11 +115,11 @@ async def test_a_page_that_makes_the_browser_forget_the_password_costs_no_other_
     frames = "".join(f"<iframe src=https://h{n}.example/login></iframe>" for n in range(60))
     login = "<script>const x = new XMLHttpRequest; x.open('GET', '/in', true, 'a', 'b'); x.send()</script>"
 
-    async def answer(request: BrowserRequest) -> BrowserAnswer:
+    async def answer(request: Relay) -> Relayed:
         if request.url.endswith("/in") and not request.header("authorization"):
-            return BrowserAnswer(401, (("WWW-Authenticate", 'Basic realm="x"'),))
+            return Relayed(401, (("WWW-Authenticate", 'Basic realm="x"'),))
         page = {"/many": frames, "/login": login}.get(request.url.partition(".example")[2], "<p>well")
-        return BrowserAnswer(200, (("Content-Type", "text/html"),), page.encode())
+        return Relayed(200, (("Content-Type", "text/html"),), page.encode())
 
     async with browser, browser.tab(answer) as tab:
         await tab.render(Url(f"{SITE}/many"))

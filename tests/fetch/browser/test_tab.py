@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from crawler.core.http.response import Relay, Relayed
 from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
-from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
+from crawler.fetch.browser import Browser, RenderLimits
 from crawler.fetch.browser.process import tree_of
 from tests.patience import until
 
@@ -42,14 +43,14 @@ class Pages:
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self.pages = dict(pages)
-        self.asked: list[BrowserRequest] = []
+        self.asked: list[Relay] = []
 
-    async def answer(self, request: BrowserRequest) -> BrowserAnswer:
+    async def answer(self, request: Relay) -> Relayed:
         self.asked.append(request)
         body = self.pages.get(request.url.removeprefix(SITE))
         if body is None:
-            return BrowserAnswer(404)
-        return BrowserAnswer(200, (("Content-Type", "text/html; charset=utf-8"),), body.encode())
+            return Relayed(404)
+        return Relayed(200, (("Content-Type", "text/html; charset=utf-8"),), body.encode())
 
 
 async def rendered(browser: Browser, pages: Mapping[str, str], path: str = "/") -> tuple[RenderOutcome, Pages]:
@@ -170,7 +171,7 @@ async def test_a_browser_that_is_killed_takes_no_other_page_with_it(browser: Bro
     site = Pages({"/": "<p>x<script>fetch('/slow')</script>", "/well": "<p>well"})
     waiting = asyncio.Event()
 
-    async def answer(request: BrowserRequest) -> BrowserAnswer:
+    async def answer(request: Relay) -> Relayed:
         if request.url.endswith("/slow") and not waiting.is_set():
             waiting.set()
             for pid in pids_of(browser):
@@ -207,7 +208,8 @@ KILLED = """
 import asyncio, sys
 from pathlib import Path
 from crawler.core.http.urls import Url
-from crawler.fetch.browser import Browser, BrowserAnswer, BrowserRequest
+from crawler.core.http.response import Relay, Relayed
+from crawler.fetch.browser import Browser
 from crawler.fetch.browser.process import tree_of
 
 async def main():

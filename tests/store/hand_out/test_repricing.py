@@ -9,7 +9,7 @@ from crawler.core.page_rules import PageRule
 from crawler.core.visit.visit import NEVER
 from crawler.store import claim, domains
 from crawler.store.database import Database
-from crawler.store.domain_inbox import post_reprice
+from crawler.store.domain_rows import post_reprice
 from crawler.store.hand_out import reprice
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets

@@ -11,7 +11,7 @@ from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.change.variants import learn_variants
 from crawler.core.domain import Domain
 from crawler.store.database import Database
-from crawler.store.learned.memories import MASK, mask_of, pack_mask, put_mask
+from crawler.store.learned.memories import MASK, mask_of, pack_mask, put_memory
 from tests.core import pages
 
 texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)
@@ -75,5 +75,5 @@ async def test_a_domains_mask_is_kept_and_another_takes_its_place(db: Database, 
 
     for mask in (first, second):
         async with db.transaction() as connection:
-            await put_mask(connection, domain.id, mask)
+            await put_memory(connection, domain.id, mask)
         assert await mask_of(db, domain.id) == mask

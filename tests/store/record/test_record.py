@@ -15,7 +15,7 @@ from crawler.core.visit.visit import NEVER, State, Target, Visit
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
-from crawler.store.domain_rows import pages_by_pattern
+from crawler.store.domain_rows import count_limited_pages
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, economy_total, html, key, look, states, status, take, targets, url
@@ -320,7 +320,7 @@ async def test_a_rule_admits_so_many_pages_of_its_pattern_and_others_do_not_coun
 
     known = await states(db, domain)
     assert known.keys() == {"", "1", "10", "2", "3", "4"}
-    assert await pages_by_pattern(db, domain) == {"/1": 2}
+    assert await count_limited_pages(db, domain.id) == {"/1": 2}
 
 
 async def test_a_page_that_is_wanted_once_is_never_due_again(db: Database) -> None:

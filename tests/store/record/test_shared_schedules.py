@@ -402,6 +402,7 @@ async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain:
         for statement in (RIDING, END, REST, LIVELY, CALL, LEAVE):
             at = {
                 "at": START,
+                "key": [key(domain, 1)],
                 "due_at": [START],
                 "wanted": 3,
                 "changed": [key(domain, 2)],

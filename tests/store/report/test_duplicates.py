@@ -14,9 +14,9 @@ from crawler.core.http.response import Answer
 from crawler.core.http.urls import Authority
 from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint_of
 from crawler.store import claim, domains, record, report
-from crawler.store.columns import to_signed
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND
+from crawler.store.rows import to_signed
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets, url
 
