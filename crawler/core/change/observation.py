@@ -112,8 +112,9 @@ def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMas
         left = significant(found, compared, then=seen.then, now=seen.at)
         if not seen.second_fetches:
             volatile = count_changes(volatile, left.blocks)
-        if left.replaced and not left.removed and not left.added and not is_watched(seen.after):
-            volatile = learn_stamps(volatile, left.replaced, then=seen.then, now=seen.at)
+        replaced = left.replaced
+        if replaced and len(replaced) == len(left.sides) and not is_watched(seen.after):
+            volatile = learn_stamps(volatile, replaced, then=seen.then, now=seen.at)
     forms = [(block.css_path, form_of(block, volatile.masked(block))) for block in seen.after]
     updated = NoiseMask(
         volatile=volatile,
@@ -141,7 +142,8 @@ def _with_second_fetch(volatile: Volatile, page: PageKey, first: BlockList, seco
     here, there = set(first), set(second)
     moved = [pair for pair in found.replaced if pair[0] in there and pair[1] in here]
     sure = set(found.replaced).difference(moved)
-    others = (*found.removed, *found.added, *(block for pair in moved for block in pair))
+    alone = (block for sides in found.sides if None in sides for block in sides if block is not None)
+    others = (*alone, *(block for pair in moved for block in pair))
     return learn_from_repeat(
         volatile,
         page=page,

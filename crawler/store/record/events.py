@@ -96,10 +96,7 @@ def parts_of(visit: Visit) -> str:
 
 def _blocks(visit: Visit) -> Jsonb | None:
     left = visit.verdict.significant
-    if not left:
-        return None
-    came, went = ((None, place) for place in left.added), ((place, None) for place in left.removed)
-    return _written((*left.replaced, *went, *came))
+    return _written(left.sides) if left else None
 
 
 def _written(blocks: Iterable[Sides]) -> Jsonb:

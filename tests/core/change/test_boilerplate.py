@@ -140,7 +140,7 @@ def test_what_one_page_alone_says_where_the_boilerplate_says_something_else_now_
 
     domain.first(available, path="9")
     left = domain.look(available, available.replace("<tr><td>Available", ""), path="4")
-    assert [place.text for place in left.removed] == ["Available"]
+    assert [(was and was.text, now) for was, now in left.sides] == [("Available", None)]
 
 
 def test_a_site_that_is_restyled_by_other_classes_has_no_news() -> None:

@@ -84,7 +84,7 @@ def test_a_page_with_a_text_of_its_own_beside_the_edit_has_that_as_its_change() 
     found = site.look(url("fr", 2), page("fr", 2, menu=menu, own="<p>another text</p>"))
 
     assert [(was.text, now.text) for was, now in found.replaced] == [("fr text of 2", "another text")]
-    assert not found.added
+    assert len(found.sides) == 1
 
 
 def test_a_field_that_says_the_same_on_some_pages_is_each_pages_own() -> None:
