@@ -4,7 +4,7 @@ from typing import Literal, assert_never
 
 from crawler.core.page.script_signs import has_scripts
 from crawler.core.page.snapshot import Parsed
-from crawler.core.rendering.memory import RenderMemory, has_probes_left, is_probe_due
+from crawler.core.rendering.memory import RenderMemory
 from crawler.core.rendering.outcome import RenderChoice, RenderEvidence, evidence_of
 
 RenderMode = Literal["auto", "always", "never"]
@@ -43,13 +43,13 @@ def choice_of(
     known = memory.of(template, evidence)
     if is_kept_rendered or memory.is_needed(template, evidence):
         return RenderChoice.NEEDED
-    if is_probe_due(memory, template, evidence):
+    if memory.is_probe_due(template, evidence):
         # An application may have a template for each of its pages. Where its other shells had to be rendered, nothing
         # is gained by storing the first one of a template without what its scripts write.
         is_known_app = evidence is RenderEvidence.SHELL and memory.needs_shells
-        is_now = (is_stored or is_known_app) and has_probes_left(memory, evidence, running=running)
+        is_now = (is_stored or is_known_app) and memory.has_probes_left(evidence, running=running)
         return RenderChoice.PROBE if is_now else RenderChoice.AWAITED
     if evidence is RenderEvidence.NONE and not known.tests:
         return RenderChoice.NO_SIGNS
-    is_awaited = not known.tests and has_probes_left(memory, evidence)
+    is_awaited = not known.tests and memory.has_probes_left(evidence)
     return RenderChoice.AWAITED if is_awaited else RenderChoice.NO_GAIN
