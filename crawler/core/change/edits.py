@@ -15,10 +15,10 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from crawler.core.change.boilerplate import ENOUGH_PAGES, ENOUGH_TURNS, Boilerplate, form_of
-from crawler.core.change.variants import numbers_of
 from crawler.core.http.urls import PageKey, Url, key_of, path_and_query
 from crawler.core.noise.bounds import newest
 from crawler.core.noise.noise import Volatile
+from crawler.core.noise.words import numbers_of
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
@@ -218,9 +218,7 @@ def learn_edits(
             (old, new), pages = pending.get(edited[1], (first, frozenset(met[edited[1]])))
             # The block that the first of the pages had before stands for all.
             pending[edited[1]] = (old or first[0], new), pages | {page}
-    for key in list(met)[: max(len(met) - MOST_MET, 0)]:
-        del met[key]
-    return replace(edits, met=met, pending=pending)
+    return replace(edits, met=newest(met, MOST_MET), pending=pending)
 
 
 def add_template_edit(edits: Edits, change: BoilerplateChange, pages: tuple[PageKey, ...]) -> Edits:
@@ -247,8 +245,8 @@ def take_due(edits: Edits, *, at: datetime) -> tuple[SiteEdit | None, Edits]:
         reported[key] = None
     known = Edits(
         met={key: pages for key, pages in edits.met.items() if key not in reported},
-        reported=dict.fromkeys(list(reported)[-MOST_REPORTED:]),
-        repeats=dict(list(repeats.items())[-MOST_REPORTED:]),
+        reported=newest(reported, MOST_REPORTED),
+        repeats=newest(repeats, MOST_REPORTED),
     )
     left = [each for each in found if not _is_daily(each[0], repeats)]
     pages = frozenset().union(*(pages for _, pages in left))

@@ -166,7 +166,7 @@ def _is_part(word: str) -> bool:
 def _stamp_in(words: Words, now: datetime) -> _Stamp | None:
     """The one instant that some words name; None if they name none, or more than one."""
     whole = [days for word in words if (days := _whole_date(word))]
-    instants = [found for word in words if (found := _epoch(word)) is not None]
+    instants = [datetime.fromtimestamp(int(word[:10]), UTC) for word in words if _EPOCH.fullmatch(word)]
     minutes = [minute for n, word in enumerate(words) if (minute := _minute(word, words[n + 1 : n + 2])) is not None]
     if len(whole) + len(instants) > 1 or len(minutes) > 1:
         return None
@@ -192,10 +192,6 @@ def _dates(*parts: tuple[int, int, int]) -> frozenset[date]:
         if 1 <= month <= 12 and 1 <= day <= calendar.monthrange(max(year, 1), month)[1]:
             found.add(date(max(year, 1), month, day))
     return frozenset(found)
-
-
-def _epoch(word: str) -> datetime | None:
-    return datetime.fromtimestamp(int(word[:10]), UTC) if _EPOCH.fullmatch(word) else None
 
 
 def _minute(word: str, after: Sequence[str]) -> int | None:

@@ -56,16 +56,14 @@ def learn_from_repeat(
         else:
             known = learnt
             named |= {noise_of(before), noise_of(after)}
-    noise = _noise_after(
-        known.noise, {noise_of(block) for block in lost}, {noise_of(block) for block in (*first, *second)}
-    )
-    differing = named | {noise_of(block) for block in lost}
+    both, lost_forms = (*first, *second), set(map(noise_of, lost))
+    noise = _noise_after(known.noise, lost_forms, set(map(noise_of, both)))
     known = _with_own_blocks(known, first, second)
     return replace(
         known,
         noise=noise,
-        path_stats=newest(_path_stats_after(known, page, lost, named, (*first, *second)), MOST_PATHS),
-        shape_stats=newest(_shape_stats_after(known, differing, (*first, *second)), MOST_PATHS),
+        path_stats=newest(_path_stats_after(known, page, lost, named, both), MOST_PATHS),
+        shape_stats=newest(_shape_stats_after(known, named | lost_forms, both), MOST_PATHS),
     )
 
 
@@ -195,11 +193,8 @@ def hidden_by_mask(before: BlockList, after: BlockList, volatile: Volatile) -> S
     """The volatile blocks of a page that differ from those before."""
     before, after = volatile.named(before), volatile.named(after)
     old_blocks = set(before)
-    return [block for block in after if block not in old_blocks and _is_masked(block, volatile)]
-
-
-def _is_masked(block: Block, volatile: Volatile) -> bool:
-    return volatile.is_noise(block) or volatile.masked(block) != words_of(block)
+    new = (block for block in after if block not in old_blocks)
+    return [block for block in new if volatile.is_noise(block) or volatile.masked(block) != words_of(block)]
 
 
 def wants_test(blocks: Sequence[Block], volatile: Volatile, *, page: PageKey, looks: int) -> bool:

@@ -4,12 +4,11 @@ from dataclasses import dataclass, field, replace
 
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract
-from crawler.core.page.document import ReadDocument
+from crawler.core.page.document import PickledAsCall, ReadDocument
 from crawler.core.page.fingerprint import Fingerprint, digest, fingerprint_of
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import BlockList, block_list
-from crawler.core.page.pickled import PickledAsCall
 from crawler.core.page.selectors import WHOLE, View
 
 

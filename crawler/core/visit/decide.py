@@ -10,7 +10,7 @@ from typing import assert_never
 
 from crawler.core.change.change import Change, Rung, Verdict, judge
 from crawler.core.change.difference import Difference, difference, distance_between, significant
-from crawler.core.change.mask import NoiseMask
+from crawler.core.change.mask import ENOUGH_RETURNS, NoiseMask, learn_variants, returns_of, variant_of
 from crawler.core.change.observation import (
     Observation,
     has_second_fetches_left,
@@ -18,11 +18,11 @@ from crawler.core.change.observation import (
     update_mask,
     update_with_difference,
 )
-from crawler.core.change.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
 from crawler.core.http.backoff import http_date
 from crawler.core.http.response import Answer, Fetched, NotModified, Unreached
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.repeat_fetch import hidden_by_mask, wants_test
+from crawler.core.noise.words import numbers_of
 from crawler.core.novelty import sample_of
 from crawler.core.page.content import PageContent
 from crawler.core.page.fingerprint import digest
