@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawler.core.change.edits import Sides, edit_key
+from crawler.core.change.edits import Sides
 from crawler.core.change.mask import NoiseMask
 from crawler.core.noise.alignment import counterparts, gaps
 from crawler.core.noise.dates import clock_in, is_stamp, tells_the_day
@@ -110,7 +110,7 @@ def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: date
     """The part of a difference that is the page's own: not volatile, not the template's, and no date of a look."""
     left: list[Sides] = []
     for before, after in sorted(found.sides, key=all):  # a replaced block of which only one side counts comes last
-        edit = mask.template_edits.get(edit_key((before, after), mask.volatile)) if mask.template_edits else None
+        edit = mask.template_edits.get(mask.edit_key((before, after))) if mask.template_edits else None
         if edit is not None and edit.is_known:
             continue
         if before and after and _is_no_news(before, after, mask, then=then, now=now):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate, form_of
-from crawler.core.change.edits import NO_EDITS, Edits, TemplateEdits
+from crawler.core.change.edits import NO_EDITS, Edits, Sides, TemplateEdits
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.bounds import newest
 from crawler.core.noise.noise import NOTHING_VOLATILE, Volatile
@@ -57,6 +57,11 @@ class NoiseMask:
     def form_of(self, block: Block) -> int:
         """A number for a block's path, kind and masked words."""
         return form_of(block, self.volatile.masked(block))
+
+    def edit_key(self, sides: Sides) -> int:
+        """Return a number for one change, the same on each page."""
+        was, now = (block and self.form_of(block) for block in sides)
+        return number_of(f"{was} {now}")
 
     def is_boilerplate(self, block: Block) -> bool:
         """Whether a block stands on nearly all pages now."""
