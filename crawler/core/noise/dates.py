@@ -252,12 +252,8 @@ def _fits(was: _Stamp, said: _Stamp, *, then: datetime, now: datetime) -> bool:
 
 
 ZONES = (timedelta(hours=-14), timedelta(0), timedelta(hours=14))  # what day it is depends on where the server stands
-WRITTEN = (
-    "%d.%m.%y",
-    "%d/%m/%y",
-    "%m/%d/%y",
-    "%Y%m%d",
-)  # and with all of the year, each number with a 0 before it or not
+# Dates are also written with all of the year, each number with a 0 before it or not.
+WRITTEN = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y%m%d")
 
 
 def tells_the_day(before: Words, after: Words, *, then: datetime, now: datetime) -> bool:

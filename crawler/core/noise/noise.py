@@ -13,16 +13,7 @@ from crawler.core.noise.alignment import PathAliases, with_aliases
 from crawler.core.noise.bounds import newest, newest_within
 from crawler.core.noise.session_params import Parameters, are_doubted, without_volatile
 from crawler.core.noise.stability import PROVEN, CounterStats, PathStats, ShapeStats, StampStats, VolatilityCount
-from crawler.core.noise.words import (
-    Pattern,
-    Words,
-    agrees,
-    fits,
-    gaps_of,
-    numberless,
-    pattern_of,
-    words_of,
-)
+from crawler.core.noise.words import Pattern, Words, agrees, fits, gaps_of, numberless, pattern_of, words_of
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block, BlockKind, BlockList
 

@@ -1,6 +1,6 @@
 """Choose whether a page is rendered: by its user's word, by the signs in its HTML, and by what renders have brought."""
 
-from typing import Literal, assert_never
+from typing import Literal
 
 from crawler.core.page.script_signs import has_scripts
 from crawler.core.page.snapshot import Parsed
@@ -28,15 +28,8 @@ def choice_of(
     is_kept_rendered: its last Snapshot is of a rendered page, which the next is compared with.
     running: probes of the domain that are under way, and may be in vain.
     """
-    match mode:
-        case "always":
-            return RenderChoice.ALWAYS
-        case "never":
-            return RenderChoice.NEVER
-        case "auto":
-            pass
-        case _:
-            assert_never(mode)
+    if mode != "auto":
+        return RenderChoice(mode)
     if not has_scripts(body):
         return RenderChoice.NO_SCRIPTS
     evidence = RenderEvidence.NONE if parsed is None else evidence_of(parsed)

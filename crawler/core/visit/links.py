@@ -19,7 +19,7 @@ def links_of(content: PageContent, *, target: Target, known: Known) -> tuple[tup
     found: dict[PageKey, Link] = {}
     external: dict[Authority, int] = {}
     for raw in filter(None, (content.canonical, *followed)):
-        link = link_of(raw, target=target, known=known)
+        link = link_of(raw, depth=target.depth + 1, known=known)
         if link is None:
             authority = authority_of(raw)
             if authority in external or len(external) < MOST_EXTERNAL:
@@ -33,7 +33,7 @@ def links_of(content: PageContent, *, target: Target, known: Known) -> tuple[tup
 
 def feeds_of(content: PageContent, *, target: Target, known: Known) -> tuple[Link, ...]:
     """The feeds of this domain that a page names in its head."""
-    links = (link_of(raw, target=target, known=known) for raw in content.feeds)
+    links = (link_of(raw, depth=target.depth + 1, known=known) for raw in content.feeds)
     return tuple(link for link in links if link is not None and not link.refusal and link.key != target.key)
 
 
@@ -44,10 +44,10 @@ def canonical_of(content: PageContent, links: tuple[Link, ...], *, known: Known)
     return links[0].key if links[0].url == known.scope.home(content.canonical) else None
 
 
-def link_of(raw: Url, *, target: Target, known: Known) -> Link | None:
-    """An in-domain link; None for a link to another domain."""
+def link_of(raw: Url, *, depth: int, known: Known, is_list: bool = False) -> Link | None:
+    """An in-domain link; None for a link to another domain. depth, is_list: of the page that it leads to."""
     url = known.scope.home(raw)
-    refusal = refusal_of(url, depth=target.depth + 1, known=known)
+    refusal = refusal_of(url, depth=depth, known=known, is_list=is_list)
     if refusal == Refusal.OTHER_DOMAIN.value:
         return None
     return Link(key=key_of(url), url=url, refusal=refusal)

@@ -10,27 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change, Rung, Verdict
-from crawler.core.freshness.signals import ChangeSignal, SignalSource
+from crawler.core.freshness.signals import SignalSource
 from crawler.core.http.response import Fetched
-from crawler.core.http.urls import Refusal, Url, key_of
 from crawler.core.page.fingerprint import digest
 from crawler.core.page.lists.dates import ListDate
 from crawler.core.page.lists.url_list import ListEntry, ListKind, UrlList
 from crawler.core.page.snapshot import Snapshot, parse
 from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE, failed_visit
+from crawler.core.visit.links import link_of
 from crawler.core.visit.update import learnt_visit
-from crawler.core.visit.visit import (
-    AWAY,
-    Known,
-    KnownList,
-    Link,
-    ListNews,
-    State,
-    Target,
-    Visit,
-    refusal_of,
-    unchanged_visit,
-)
+from crawler.core.visit.visit import AWAY, Known, KnownList, Link, ListNews, State, Target, Visit, unchanged_visit
 
 LEAST_NEWS = 0.1  # of a look that told something: that one change hinted at is true with this chance
 MOST_NEWS = 50.0  # that one look counts for: more than that cannot be fetched before the list is asked again
@@ -56,13 +45,8 @@ def listed_links(entries: Iterable[ListEntry], *, depth: int, known: Known) -> I
     Source: sitemaps.org/protocol.html, "Sitemap file location".
     """
     for entry in entries:
-        url = known.scope.home(entry.url)
-        refusal = refusal_of(url, depth=depth, known=known, is_list=entry.is_list)
-        if refusal == Refusal.OTHER_DOMAIN.value:
-            yield None
-        else:
-            link = Link(key=key_of(url), url=url, refusal=refusal)
-            yield ListedLink(link=link, date=entry.date, gap=entry.gap, is_list=entry.is_list)
+        link = link_of(entry.url, depth=depth, known=known, is_list=entry.is_list)
+        yield None if link is None else ListedLink(link, entry.date, entry.gap, entry.is_list)
 
 
 def source_of(kind: ListKind) -> SignalSource:
@@ -75,16 +59,10 @@ def is_ahead(date: ListDate, *, now: datetime) -> bool:
     return date.at > now + MAX_AHEAD
 
 
-def signal_of(
-    url: Url,
-    date: ListDate,
-    *,
-    source: SignalSource,
-    before: datetime | None,
-    last_good_at: datetime | None,
-    now: datetime,
-) -> ChangeSignal | None:
-    """What an entry's date says of a page that is known: that it has changed since the last good look; None: nothing.
+def signaled_at(
+    date: ListDate, *, before: datetime | None, last_good_at: datetime | None, now: datetime
+) -> datetime | None:
+    """Return when a known page has changed since its last good look, by an entry's date; None if that says nothing.
 
     before: the date that lists of this source gave it last.  A date that moved tells of a change within its span, so
     that a day on which the page was looked at may be later than the look. One that is read for the first time has to
@@ -95,7 +73,7 @@ def signal_of(
     latest = date.at if before is None else date.end
     if latest <= last_good_at or (before is not None and date.at <= before):
         return None
-    return ChangeSignal(url=url, source=source, at=min(date.end, now))
+    return min(date.end, now)
 
 
 def news_of(news: ListNews, known: KnownList) -> float:
