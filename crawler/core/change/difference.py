@@ -155,35 +155,23 @@ def block_tells_the_day(before: Block, after: Block, mask: NoiseMask, *, then: d
 TEXTS = frozenset({BlockKind.TEXT, BlockKind.TITLE})
 
 
-@dataclass(frozen=True, slots=True)
-class Distance:
-    """How far two versions are apart. bits: of 64 that differ, None where the page has no text of its own.
+def distance_between(found: Difference, own: Difference, mask: NoiseMask) -> tuple[int | None, float]:
+    """Return how far two versions are apart that differ by `found`, of which `own` is the page's own doing.
 
-    blocks: share of the page's own blocks, then and now, that differ: 0 to 1.
+    The distance is given as bits of 64 that differ, None where the page has no text of its own, and as the share of the
+    page's own blocks, then and now, that differ, 0 to 1.
+    Out of both texts are boilerplate, volatile places, and what differs without being the page's own: so two versions
+    that only noise tells apart have distance 0, whatever their bodies say.
     """
-
-    bits: int | None = None
-    blocks: float = 0.0
-
-
-NO_DISTANCE = Distance(0)
-
-
-def distance_between(after: BlockList, found: Difference, own: Difference, mask: NoiseMask) -> Distance:
-    """The distance of two versions that differ by `found`, of which `own` is the page's own doing.
-
-    after: the blocks of the new version.  Out of both texts are boilerplate, volatile places, and what differs without
-    being the page's own: so two versions that only noise tells apart have distance 0, whatever their bodies say.
-    """
-    if own == SAME:
-        return NO_DISTANCE
-    kept = _kept(mask.volatile.named(after), found, mask)
+    if not own:
+        return 0, 0.0
+    kept = _kept(found.pages[1], found, mask)
     one, other = (fingerprint_of(_text([*kept, *changed], mask)) for changed in (own.went, own.came))
     bits = None if one is None and other is None else 32
     if one is not None and other is not None:
         bits = distance_bits(one, other)
     differing = len(own.went) + len(own.came)
-    return Distance(bits, differing / (differing + 2 * len(kept)))
+    return bits, differing / (differing + 2 * len(kept))
 
 
 def _kept(after: BlockList, found: Difference, mask: NoiseMask) -> list[Block]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
-from crawler.core.change.change import Change, Rung, Verdict, judge
-from crawler.core.change.difference import Difference, difference, distance_between, significant
+from crawler.core.change.change import Change, ComparedBlocks, Rung, Verdict, judge
+from crawler.core.change.difference import Difference, difference, significant
 from crawler.core.change.mask import ENOUGH_RETURNS, NoiseMask, learn_variants, returns_of, variant_of
 from crawler.core.change.observation import (
     Observation,
@@ -39,23 +39,17 @@ ENOUGH_LOOKS = 100  # of a domain, after which only a sample of its pages teache
 SAMPLED_PART = 16  # one page in so many is in the sample
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The difference between a page and its Baseline under a mask, and its significant part.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(ComparedBlocks):
+    """A page compared with its Baseline under a mask that has learnt from this look.
 
-    under: the domain's mask before this look.  mask: the one compared with, which has learnt from this look.
+    under: the domain's mask before this look.
     signals: of a soft error, or None.  hidden: volatile blocks that differ, where nothing is significant.
-    unseen: the rung that decides where no block differs.
     """
 
     under: NoiseMask = field(repr=False)
-    mask: NoiseMask = field(repr=False)
-    found: Difference
-    significant: Difference
     signals: SoftErrorSignals | None
     hidden: Sequence[Block] = ()
-    unseen: Rung = Rung.VOLATILE
-    varies: bool = False  # some of it is a known variant of the page, and would be significant otherwise
 
 
 def compare(
@@ -289,13 +283,7 @@ def _parsed_visit(
         return passed_on_visit(target, answer, content, now=now, known=known)
     links, external_links = links_of(content, target=target, known=known)
     alias = canonical_of(content, links, known=known)
-    verdict = judge(before, after)
-    if comparison is not None:
-        compared = comparison.found, comparison.significant
-        distance = distance_between(parsed.blocks, *compared, comparison.mask)
-        verdict = judge(before, after, compared, distance=distance, unseen=comparison.unseen)
-        if comparison.varies and verdict.change is Change.COSMETIC:
-            verdict = replace(verdict, rung=Rung.VARIANT)
+    verdict = judge(before, after, comparison)
     signals = None
     if verdict.change in {Change.FIRST, Change.CHANGED}:
         signals = comparison.signals if comparison is not None else signals_of(target, parsed, baseline, known=known)
