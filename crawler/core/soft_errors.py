@@ -80,21 +80,11 @@ def sketch(blocks: Iterable[Block], *, is_seed: bool = False) -> TextSketch:
     compared with what stands in place of others, and may list their numbers.
     """
     words = [word.casefold() for block in blocks for word in words_of(block)]
-    with_digits = {word for word in words if has_digit(word)}
+    with_digits = {word for word in words if not word.isalpha() and any(map(str.isdigit, word))}
     others = {word for word in words if word not in with_digits}
     is_made_of_numbers = len(with_digits) >= max(MIN_NUMBERS, NUMBERS_SHARE * len(with_digits | others))
     keeps_numbers = is_made_of_numbers and not is_seed
     return _smallest({_hash(word) for word in (with_digits | others if keeps_numbers else others)})
-
-
-def differs_in_numbers_only(before: Sequence[Block], after: Sequence[Block]) -> bool:
-    """Return whether two texts are one, but for a few words, when all words with a digit are left out."""
-    return alike(sketch(before, is_seed=True), sketch(after, is_seed=True))
-
-
-def has_digit(word: str) -> bool:
-    """Return whether a word holds a digit."""
-    return not word.isalpha() and any(map(str.isdigit, word))
 
 
 def sketch_of_url(url: Url) -> TextSketch:
@@ -235,10 +225,6 @@ class SoftErrorMemory:
         """Whether other pages were well since the probe: then its answer is no block page that hides the whole site."""
         return self.good >= ENOUGH_PAGES
 
-    def is_answer_recent(self, now: datetime) -> bool:
-        """Return whether the not-found probe was answered so lately that the answer says what the domain shows now."""
-        return self.answered_at is not None and now - self.answered_at < FIRST_PROBE_WAIT
-
 
 NO_SOFT_ERRORS = SoftErrorMemory()
 
@@ -282,7 +268,9 @@ def text_signals(
     own_before = own_text(before, mask)
     replacement = replacement_of(own_before, text)
     is_framed = replacement.is_complete and (
-        keeps_frame(before, after, mask) or differs_in_numbers_only(own_before, text)
+        keeps_frame(before, after, mask)
+        # Else the two are one, but for a few words, when all words with a digit are left out.
+        or alike(sketch(own_before, is_seed=True), sketch(text, is_seed=True))
     )
     if alike(sketch(own_before, is_seed=is_seed), own, ignored=ignored):
         own = NOTHING
@@ -322,8 +310,9 @@ def _of_known_page(
     if replacement.after < SHRUNK_SHARE * replacement.before:
         return SoftError.SHRUNK
     is_expected = signals.is_lively or signals.keeps_frame or signals.group in soft_errors.replaced
-    is_expected = is_expected or soft_errors.is_answer_recent(now)
-    return None if is_expected else SoftError.REPLACED
+    # The answer to a probe that was sent lately says what the domain shows now.
+    is_answered = soft_errors.answered_at is not None and now - soft_errors.answered_at < FIRST_PROBE_WAIT
+    return None if is_expected or is_answered else SoftError.REPLACED
 
 
 def _of_new_page(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SoftError | None:

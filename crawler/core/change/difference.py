@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawler.core.change.edits import Sides
 from crawler.core.change.mask import NoiseMask
 from crawler.core.noise.alignment import counterparts, gaps
 from crawler.core.noise.dates import clock_in, is_stamp, tells_the_day
@@ -13,7 +12,7 @@ from crawler.core.noise.noise import Volatile
 from crawler.core.noise.relative_time import counts_time
 from crawler.core.noise.words import words_of
 from crawler.core.page.fingerprint import distance_bits, fingerprint_of
-from crawler.core.page.outline import Block, BlockKind, BlockList
+from crawler.core.page.outline import Block, BlockKind, BlockList, Sides
 
 MOST_GUESSED = 8  # blocks of one path in a gap of which some came or went; up to so many, order tells which is which
 

@@ -21,8 +21,6 @@ ENOUGH_ALIKE = 2  # distinct pages with one edit: its place is evidence already
 LANGUAGE = re.compile(r"/([a-z]{2}(?:-[a-z]{2,4})?)/")  # the first folder of a translated page
 INDEX = re.compile(r"/index\.[a-z]+$")
 
-Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
-
 
 @dataclass(frozen=True, slots=True)
 class TemplateEdit:

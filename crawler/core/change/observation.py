@@ -11,7 +11,6 @@ from crawler.core.change.difference import SAME, Difference, block_forms, block_
 from crawler.core.change.edits import (
     ENOUGH_ALIKE,
     BoilerplateChange,
-    Sides,
     SiteEdit,
     TemplateEdit,
     add_template_edit,
@@ -29,7 +28,7 @@ from crawler.core.noise.noise import Volatile, trimmed
 from crawler.core.noise.relative_time import learn_elapsed
 from crawler.core.noise.repeat_fetch import count_changes, learn_from_repeat
 from crawler.core.noise.words import numbers_of
-from crawler.core.page.outline import Block, BlockKind, BlockList, is_watched
+from crawler.core.page.outline import Block, BlockKind, BlockList, Sides, is_watched
 
 MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
 MOST_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not
@@ -147,18 +146,13 @@ def _with_second_fetch(volatile: Volatile, page: PageKey, first: BlockList, seco
     """
     found = difference(first, second, volatile)
     here, there = set(first), set(second)
-    moved = [pair for pair in found.replaced if pair[0] in there and pair[1] in here]
-    sure = set(found.replaced).difference(moved)
-    alone = (block for sides in found.sides if None in sides for block in sides if block is not None)
-    others = (*alone, *(block for pair in moved for block in pair))
-    return learn_from_repeat(
-        volatile,
-        page=page,
-        replaced=[pair for pair in found.replaced if pair in sure and found.guessed.isdisjoint(pair)],
-        others=[block for block in others if block not in found.guessed],
-        first=[block for block in first if block not in found.guessed],
-        second=[block for block in second if block not in found.guessed],
-    )
+    differing: list[Sides] = []
+    for was, now in found.sides:
+        has_moved = was in there and now in here
+        differing += ((was, None), (None, now)) if has_moved else ((was, now),)
+    sure = [sides for sides in differing if found.guessed.isdisjoint(sides)]
+    one, other = ([block for block in blocks if block not in found.guessed] for blocks in (first, second))
+    return learn_from_repeat(volatile, page=page, differing=sure, first=one, second=other)
 
 
 def _with_elapsed(volatile: Volatile, seen: Observation) -> tuple[Volatile, Difference]:

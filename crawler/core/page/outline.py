@@ -51,6 +51,7 @@ class Block(PickledAsCall):
 
 
 BlockList = tuple[Block, ...]
+Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
 
 
 def block_list(

@@ -1,4 +1,4 @@
-"""What renders have brought so far, by the templates of a domain's URLs; a few numbers for each.
+"""What renders have brought so far, by the templates of a domain's URLs, and which pages are rendered by that.
 
 Pages of one template are counted apart by what their HTML shows (RenderEvidence): a search page between articles says
 nothing of the articles.
@@ -6,10 +6,15 @@ nothing of the articles.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.bounds import newest
-from crawler.core.rendering.outcome import NO_GAIN, RenderChoice, RenderEvidence, RenderGain, hash_of
+from crawler.core.page.script_signs import has_scripts
+from crawler.core.page.snapshot import Parsed
+from crawler.core.rendering.outcome import NO_GAIN, RenderChoice, RenderEvidence, RenderGain, evidence_of, hash_of
+
+RenderMode = Literal["auto", "always", "never"]
 
 MAX_TEMPLATES = 400  # of a domain, with the kinds of evidence in each; pages of further ones share one
 OTHERS = "*"  # the template that they share
@@ -128,6 +133,44 @@ class RenderMemory:
 
 
 NO_RENDERS = RenderMemory()
+
+
+def choice_of(
+    body: bytes,
+    parsed: Parsed | None,
+    *,
+    template: str,
+    mode: RenderMode,
+    memory: RenderMemory,
+    is_stored: bool = False,
+    is_kept_rendered: bool = False,
+    running: int = 0,
+) -> RenderChoice:
+    """Choose whether a web page that was read without its scripts is rendered as well, and say why.
+
+    parsed: the page as it is without its scripts; None where that is not known.  mode: what its user said.
+    is_stored: the page was visited before, so that a probe delays nothing.
+    is_kept_rendered: its last Snapshot is of a rendered page, which the next is compared with.
+    running: probes of the domain that are under way, and may be in vain.
+    """
+    if mode != "auto":
+        return RenderChoice(mode)
+    if not has_scripts(body):
+        return RenderChoice.NO_SCRIPTS
+    evidence = RenderEvidence.NONE if parsed is None else evidence_of(parsed)
+    known = memory.of(template, evidence)
+    if is_kept_rendered or memory.is_needed(template, evidence):
+        return RenderChoice.NEEDED
+    if memory.is_probe_due(template, evidence):
+        # An application may have a template for each of its pages. Where its other shells had to be rendered, nothing
+        # is gained by storing the first one of a template without what its scripts write.
+        is_known_app = evidence is RenderEvidence.SHELL and memory.needs_shells
+        is_now = (is_stored or is_known_app) and memory.has_probes_left(evidence, running=running)
+        return RenderChoice.PROBE if is_now else RenderChoice.AWAITED
+    if evidence is RenderEvidence.NONE and not known.tests:
+        return RenderChoice.NO_SIGNS
+    is_awaited = not known.tests and memory.has_probes_left(evidence)
+    return RenderChoice.AWAITED if is_awaited else RenderChoice.NO_GAIN
 
 
 def pages_to_render(memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:

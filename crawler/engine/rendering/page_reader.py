@@ -11,8 +11,14 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.snapshot import Parsed
 from crawler.core.page_rules import PageRules
-from crawler.core.rendering.choice import choice_of
-from crawler.core.rendering.memory import ReadPage, RenderMemory, memory_after, memory_after_failure, pages_to_render
+from crawler.core.rendering.memory import (
+    ReadPage,
+    RenderMemory,
+    choice_of,
+    memory_after,
+    memory_after_failure,
+    pages_to_render,
+)
 from crawler.core.rendering.outcome import (
     NO_RENDERING,
     NotRendered,

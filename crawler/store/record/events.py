@@ -13,7 +13,7 @@ from crawler.core.change.word_diff import around_change, cut_at_word
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.core.page.lists.url_list import ListKind
-from crawler.core.page.outline import Block
+from crawler.core.page.outline import Block, Sides
 from crawler.core.visit.visit import State, Visit
 from crawler.store.columns import clean, copy
 from crawler.store.database import Connection
@@ -37,7 +37,6 @@ MOST_BLOCK_CHARS = 500
 BOILERPLATE = "boilerplate"  # of an event that is the site's and no page's
 HELD_BACK, LET_GO = "held_back", "let_go"  # of an event that is of all pages like that one
 REFUSED = "refused"  # of an event that no look brought: the page may not be asked for any more
-Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
 
 
 async def write(

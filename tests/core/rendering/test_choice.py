@@ -5,7 +5,6 @@ import pytest
 from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.core.page.script_signs import has_scripts
 from crawler.core.page.snapshot import Parsed, parse
-from crawler.core.rendering.choice import choice_of
 from crawler.core.rendering.memory import (
     FREE_PROBES,
     MAX_ADDITIONS,
@@ -16,6 +15,7 @@ from crawler.core.rendering.memory import (
     PROBE_AGAIN_AFTER,
     ReadPage,
     RenderMemory,
+    choice_of,
     memory_after,
     memory_after_failure,
     pages_to_render,
