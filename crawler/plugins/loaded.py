@@ -202,7 +202,11 @@ def _try_all(names: Sequence[str]) -> Iterator[tuple[PluginStatus, Any]]:
     for name in dict.fromkeys(names):
         entries = [each for each in known if each.name == name]
         if not entries:
-            yield PluginStatus(name, "", "", "", used=False, problem=_missing(name)), None
+            there = ", ".join(dict.fromkeys(each.name for each in known)) or "none"
+            problem = (
+                f"{SETTING} names {name!r}, and no installed package offers a plugin of that name; there is {there}"
+            )
+            yield PluginStatus(name, "", "", "", used=False, problem=problem), None
         for entry in entries:
             twins = [each for each in entries if each.group == entry.group]
             try:
@@ -213,13 +217,6 @@ def _try_all(names: Sequence[str]) -> Iterator[tuple[PluginStatus, Any]]:
             if entry.group == PluginGroup.READER:
                 readers |= dict.fromkeys(points.media_types_of(plugin), name)
             yield _status_of(entry, used=True), plugin
-
-
-def _missing(name: str) -> str:
-    known = ", ".join(dict.fromkeys(each.name for each in installed()))
-    return (
-        f"{SETTING} names {name!r}, and no installed package offers a plugin of that name; there is {known or 'none'}"
-    )
 
 
 def _usable(entry: EntryPoint, twins: Sequence[EntryPoint], readers: Mapping[str, str]) -> Any:

@@ -18,8 +18,6 @@ from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
 MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
-MOST_SAME = 32  # patterns of one path and number of words
-MOST_NOISE = 1024
 MOST_PATHS = 4096
 ENOUGH_STEADY = 3  # second fetches in which a block stood still, after which it needs no more of them
 

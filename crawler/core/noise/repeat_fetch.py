@@ -10,10 +10,8 @@ from dataclasses import replace
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.bounds import newest
 from crawler.core.noise.noise import (
-    MOST_NOISE,
     MOST_PATHS,
     MOST_PATTERNS,
-    MOST_SAME,
     PatternsOnce,
     Volatile,
     kind_of,
@@ -27,6 +25,8 @@ from crawler.core.noise.words import Pattern, Words, fits, gaps_of, is_same_bloc
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, Sides
 
+MOST_SAME = 32  # patterns of one path and number of words
+MOST_NOISE = 1024
 MOSTLY = 0.5  # share of the blocks of one path that differ, from which on the path swung
 
 

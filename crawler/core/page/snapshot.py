@@ -42,6 +42,19 @@ class Snapshot:
     headers: str = field(default="", repr=False)
 
 
+def snapshot_of(
+    content: PageContent,
+    version: Version,
+    body: bytes,
+    content_type: str,
+    *,
+    bits: int | None = None,
+    headers: str = "",
+) -> Snapshot:
+    """Return the Snapshot of a body by its content. bits: distance from the Snapshot before it."""
+    return Snapshot(version, content.title, content.language, content_type, content.main, body, bits, headers)
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, as it has none yet.

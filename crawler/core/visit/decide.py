@@ -24,10 +24,9 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.repeat_fetch import hidden_by_mask, wants_test
 from crawler.core.noise.words import numbers_of
 from crawler.core.novelty import sample_of
-from crawler.core.page.content import PageContent
 from crawler.core.page.fingerprint import digest
 from crawler.core.page.outline import Block, left_out
-from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
+from crawler.core.page.snapshot import Parsed, Version, parse, snapshot_of
 from crawler.core.soft_errors import SoftErrorSignals
 from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_visit, redirected_visit, unreached_visit
 from crawler.core.visit.links import canonical_of, feeds_of, links_of
@@ -296,6 +295,10 @@ def _parsed_visit(
     is_dated = http_date(answer.date) is not None
     honest = is_honest(target, modified, verdict.change, now=now, is_dated=is_dated)
     age = change_age(target, modified, now=now) if honest else None
+    snapshot = None
+    if _is_new_version(verdict, before, after):
+        bits, headers = verdict.distance_bits, answer.headers
+        snapshot = snapshot_of(content, after, answer.body, answer.content_type, bits=bits, headers=headers)
     changed = verdict.change is Change.CHANGED and baseline is not None
     return replace(
         learnt_visit(target, verdict, answer, now=now, age=age),
@@ -305,7 +308,7 @@ def _parsed_visit(
         recipients=(alias,) if alias else tuple(link.key for link in links),
         external_links=() if alias else external_links,
         modified_honest=honest,
-        snapshot=_snapshot(content, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
+        snapshot=snapshot,
         mask=None if settled else _mask_after(target, parsed, comparison, now=now, known=known),
         evidence=Evidence(answer, parsed, baseline) if changed and baseline else None,
         signals=signals,
@@ -344,16 +347,3 @@ def _is_new_version(verdict: Verdict, before: Version | None, after: Version) ->
         has_text = before.fingerprint is not None and after.fingerprint is not None
         return after.text_digest != before.text_digest if has_text else after.body_digest != before.body_digest
     return verdict.change in {Change.FIRST, Change.CHANGED}
-
-
-def _snapshot(content: PageContent, answer: Fetched, version: Version, verdict: Verdict) -> Snapshot:
-    return Snapshot(
-        version=version,
-        title=content.title,
-        language=content.language,
-        content_type=answer.content_type,
-        text=content.main,
-        body=answer.body,
-        distance_bits=verdict.distance_bits,
-        headers=answer.headers,
-    )

@@ -15,7 +15,7 @@ from crawler.core.http.response import Fetched
 from crawler.core.page.fingerprint import digest
 from crawler.core.page.lists.dates import ListDate
 from crawler.core.page.lists.url_list import ListEntry, ListKind, UrlList
-from crawler.core.page.snapshot import Snapshot, parse
+from crawler.core.page.snapshot import Snapshot, parse, snapshot_of
 from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE, failed_visit
 from crawler.core.visit.links import link_of
 from crawler.core.visit.update import learnt_visit
@@ -166,12 +166,6 @@ def _snapshot(target: Target, url_list: UrlList) -> Snapshot:
     body = summary_of(url_list)
     parsed = parse(body, url=target.url, content_type=SUMMARY_TYPE, robots_tag=None, outlined=False)
     number = target.version.number + 1 if target.version else 1
-    return Snapshot(
-        # Without a fingerprint: all of them say nearly the same.
-        version=replace(parsed.version, number=number, fingerprint=None),
-        title="",
-        language="",
-        content_type=SUMMARY_TYPE,
-        text=parsed.content.main,
-        body=body,
-    )
+    # Without a fingerprint: all of them say nearly the same.
+    version = replace(parsed.version, number=number, fingerprint=None)
+    return snapshot_of(parsed.content, version, body, SUMMARY_TYPE)

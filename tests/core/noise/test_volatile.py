@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from crawler.core.change.difference import SAME
 from crawler.core.http.urls import Url, key_of
-from crawler.core.noise.noise import MOST_NOISE, MOST_PATHS, MOST_PATTERNS, MOST_SAME, NOTHING_VOLATILE, Volatile
+from crawler.core.noise.noise import MOST_PATHS, MOST_PATTERNS, NOTHING_VOLATILE, Volatile
 from crawler.core.noise.relative_time import counts_time, learn_elapsed
-from crawler.core.noise.repeat_fetch import learn_from_repeat, with_replaced
+from crawler.core.noise.repeat_fetch import MOST_NOISE, MOST_SAME, learn_from_repeat, with_replaced
 from crawler.core.noise.stability import MOST_MOVED, STEADY
 from crawler.core.noise.words import NUMBER
 from crawler.core.page.outline import Block, BlockKind
