@@ -43,16 +43,10 @@ class Snapshot:
 
 
 def snapshot_of(
-    content: PageContent,
-    version: Version,
-    body: bytes,
-    content_type: str,
-    *,
-    bits: int | None = None,
-    headers: str = "",
+    page: PageContent, version: Version, body: bytes, content_type: str, *, bits: int | None = None, headers: str = ""
 ) -> Snapshot:
-    """Return the Snapshot of a body by its content. bits: distance from the Snapshot before it."""
-    return Snapshot(version, content.title, content.language, content_type, content.main, body, bits, headers)
+    """Return the Snapshot of a body by the page that was read of it. bits: distance from the Snapshot before it."""
+    return Snapshot(version, page.title, page.language, content_type, page.main, body, bits, headers)
 
 
 @dataclass(frozen=True, slots=True)
