@@ -7,7 +7,7 @@ from datetime import datetime
 from crawler.core.domain import Domain
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
-from crawler.core.rendering.choice import RenderMode
+from crawler.core.rendering.memory import RenderMode
 from crawler.errors import BadInput
 from crawler.store import domains
 from crawler.store.database import Database

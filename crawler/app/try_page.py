@@ -52,14 +52,14 @@ def list_differences(seen: TryResult) -> list[tuple[Difference, Why]]:
         return []
     found = difference(seen.baseline.blocks, seen.parsed.blocks, seen.mask.volatile)
     then, now = seen.baseline.at, seen.at
-    return [(each, why_no_news(each, seen.mask, then=then, now=now)) for each in _single(found)]
+    return [(each, why_no_news(each, seen.mask, then=then, now=now)) for each in found.apart]
 
 
 def list_volatile(seen: TryResult) -> list[Difference]:
     """Return what differed between this fetch and the next one, seconds later."""
     if seen.parsed is None or not seen.second_fetches:
         return []
-    return _single(difference(seen.parsed.blocks, seen.second_fetches[0], seen.before.volatile))
+    return difference(seen.parsed.blocks, seen.second_fetches[0], seen.before.volatile).apart
 
 
 def list_blocks(seen: TryResult) -> list[ExplainedBlock]:
@@ -67,9 +67,3 @@ def list_blocks(seen: TryResult) -> list[ExplainedBlock]:
     if seen.parsed is None:
         return []
     return explain_blocks(seen.whole, seen.parsed.blocks, seen.mask, view=seen.view, apart=seen.apart)
-
-
-def _single(found: Difference) -> list[Difference]:
-    singles = [Difference(replaced=(pair,)) for pair in found.replaced]
-    singles += [Difference(removed=(block,)) for block in found.removed]
-    return singles + [Difference(added=(block,)) for block in found.added]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crawler.core.http.urls import Url
     from crawler.core.opic.order import Ordering
     from crawler.core.page_rules import PageRule
-    from crawler.core.rendering.choice import RenderMode
+    from crawler.core.rendering.memory import RenderMode
 
 # RFC 9110, 12.5.4: a language range, or any, with the weight of the user's preference.
 LANGUAGE = (

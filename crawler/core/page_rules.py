@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from crawler.core.http.urls import Pattern, Url, path_and_query, pattern_of, refusals_of
 from crawler.core.page.selectors import WHOLE, View, together
-from crawler.core.rendering.choice import RenderMode
+from crawler.core.rendering.memory import RenderMode
 
 MOST_SAID = 50  # selectors to ignore, to watch, and expressions
 

@@ -269,7 +269,8 @@ def text_signals(
     replacement = replacement_of(own_before, text)
     is_framed = replacement.is_complete and (
         keeps_frame(before, after, mask)
-        or alike(sketch(own_before, is_seed=True), sketch(text, is_seed=True))  # but for words with a digit
+        # Else the two are one, but for a few words, when all words with a digit are left out.
+        or alike(sketch(own_before, is_seed=True), sketch(text, is_seed=True))
     )
     if alike(sketch(own_before, is_seed=is_seed), own, ignored=ignored):
         own = NOTHING
@@ -309,9 +310,9 @@ def _of_known_page(
     if replacement.after < SHRUNK_SHARE * replacement.before:
         return SoftError.SHRUNK
     is_expected = signals.is_lively or signals.keeps_frame or signals.group in soft_errors.replaced
-    # A probe that was answered so lately says what the domain shows now.
-    is_probed = soft_errors.answered_at is not None and now - soft_errors.answered_at < FIRST_PROBE_WAIT
-    return None if is_expected or is_probed else SoftError.REPLACED
+    # The answer to a probe that was sent lately says what the domain shows now.
+    is_answered = soft_errors.answered_at is not None and now - soft_errors.answered_at < FIRST_PROBE_WAIT
+    return None if is_expected or is_answered else SoftError.REPLACED
 
 
 def _of_new_page(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SoftError | None:

@@ -140,13 +140,12 @@ def load(names: tuple[str, ...]) -> Plugins:
     """
     found: dict[PluginGroup, list[tuple[str, Any]]] = {point: [] for point in PluginGroup}
     readers: dict[str, PluginReader] = {}
-    for each in _try_all(names):
-        if each.entry is None or each.problem:
-            raise PluginBroken(each.problem)
-        point = PluginGroup(each.entry.group)
-        found[point].append((each.name, each.plugin))
-        if point is PluginGroup.READER:
-            readers |= dict.fromkeys(points.media_types_of(each.plugin), PluginReader(each.name))
+    for status, plugin in _try_all(names):
+        if status.problem:
+            raise PluginBroken(status.problem)
+        found[PluginGroup(status.point)].append((status.name, plugin))
+        if status.point == PluginGroup.READER:
+            readers |= dict.fromkeys(points.media_types_of(plugin), PluginReader(status.name))
     scores, filters = found[PluginGroup.PAGE_SCORE], found[PluginGroup.URL_FILTER]
     revisits = {name: PluginPolicy([(name, plugin)]) for name, plugin in found[PluginGroup.REVISIT]}
     return Plugins(_Scores(scores) if scores else None, _Filters(filters) if filters else None, readers, revisits)
@@ -154,9 +153,8 @@ def load(names: tuple[str, ...]) -> Plugins:
 
 def survey(names: tuple[str, ...]) -> list[PluginStatus]:
     """All plugins that are installed or named, and what is wrong with those that are named. Imports no others."""
-    named = [_status(each.name, each.entry, used=not each.problem, problem=each.problem) for each in _try_all(names)]
-    others = [each for each in installed() if each.name not in names]
-    return named + [_status(each.name, each, used=False, problem="") for each in others]
+    named = [status for status, _ in _try_all(names)]
+    return named + [_status_of(entry, used=False) for entry in installed() if entry.name not in names]
 
 
 def defaults_with(defaults: "Defaults", names: tuple[str, ...]) -> "Defaults":
@@ -197,41 +195,28 @@ def reader_named(name: str) -> Any:
     return _made(entry)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    """A plugin that is named. entry: None where no package offers it.  problem: why it cannot be used, or empty."""
-
-    name: str
-    entry: EntryPoint | None
-    plugin: Any = None
-    problem: str = ""
-
-
-def _try_all(names: Sequence[str]) -> Iterator[_Tried]:
-    """Load and try each plugin of these names."""
+def _try_all(names: Sequence[str]) -> Iterator[tuple[PluginStatus, Any]]:
+    """Load and try each plugin of these names; yield None in place of one that cannot be used."""
     readers: dict[str, str] = {}  # by media type
     known = installed() if names else []
     for name in dict.fromkeys(names):
         entries = [each for each in known if each.name == name]
         if not entries:
-            yield _Tried(name, None, problem=_missing(name))
+            there = ", ".join(dict.fromkeys(each.name for each in known)) or "none"
+            problem = (
+                f"{SETTING} names {name!r}, and no installed package offers a plugin of that name; there is {there}"
+            )
+            yield PluginStatus(name, "", "", "", used=False, problem=problem), None
         for entry in entries:
             twins = [each for each in entries if each.group == entry.group]
             try:
                 plugin = _usable(entry, twins, readers)
             except PluginBroken as error:
-                yield _Tried(name, entry, problem=str(error))
+                yield _status_of(entry, used=False, problem=str(error)), None
                 continue
             if entry.group == PluginGroup.READER:
                 readers |= dict.fromkeys(points.media_types_of(plugin), name)
-            yield _Tried(name, entry, plugin)
-
-
-def _missing(name: str) -> str:
-    known = ", ".join(dict.fromkeys(each.name for each in installed()))
-    return (
-        f"{SETTING} names {name!r}, and no installed package offers a plugin of that name; there is {known or 'none'}"
-    )
+            yield _status_of(entry, used=True), plugin
 
 
 def _usable(entry: EntryPoint, twins: Sequence[EntryPoint], readers: Mapping[str, str]) -> Any:
@@ -244,7 +229,7 @@ def _usable(entry: EntryPoint, twins: Sequence[EntryPoint], readers: Mapping[str
         except (Exception, SystemExit) as error:
             raise PluginBroken(f"the plugin {_describe(entry)} cannot be loaded: {_said(error)}") from error
         try:
-            points.POINTS[PluginGroup(entry.group)].require_usable(plugin)
+            points.require_usable(PluginGroup(entry.group), plugin)
             read = points.media_types_of(plugin) if entry.group == PluginGroup.READER else ()
         except NotUsable as error:
             raise PluginBroken(f"the plugin {_describe(entry)} {error}") from error
@@ -271,10 +256,8 @@ def _describe(entry: EntryPoint) -> str:
     return f"{entry.name} ({entry.group}, {entry.value} of {_package_of(entry)})"
 
 
-def _status(name: str, entry: EntryPoint | None, *, used: bool, problem: str) -> PluginStatus:
-    if entry is None:
-        return PluginStatus(name, "", "", "", used=used, problem=problem)
-    return PluginStatus(name, entry.group, _package_of(entry), entry.value, used=used, problem=problem)
+def _status_of(entry: EntryPoint, *, used: bool, problem: str = "") -> PluginStatus:
+    return PluginStatus(entry.name, entry.group, _package_of(entry), entry.value, used=used, problem=problem)
 
 
 def _said(error: BaseException) -> str:

@@ -87,24 +87,6 @@ class NotUsable(Exception):
     """What is wrong with a plugin, in words that go on after its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionPoint:
-    """One kind of plugins.
-
-    method: that each must have, as it is called.  try_out: asks one for a first answer; raises NotUsable, or what the
-    plugin raises.
-    """
-
-    method: str
-    try_out: Callable[[Any], object]
-
-    def require_usable(self, plugin: Any) -> None:
-        """NotUsable unless the plugin has the method and its answer to a first call is of the right type."""
-        if not callable(getattr(plugin, self.method.partition("(")[0], None)):
-            raise NotUsable(f"has no method {self.method}")
-        self.try_out(plugin)
-
-
 def score_by(plugin: PageScore, url: Url) -> float:
     """The score that a plugin gives. NotUsable if it is none."""
     score: object = plugin.score(url)
@@ -160,17 +142,12 @@ def media_type_of(content_type: str) -> str:
 
 
 def _try_reader(plugin: ReaderOfType) -> None:
-    content_type = media_types_of(plugin)[0]
     sample = getattr(plugin, "sample", None)
-    if sample is not None:
-        document_by(plugin, sample, url=PROBE_URL, content_type=content_type)
-        return
     try:
-        document_by(plugin, b"", url=PROBE_URL, content_type=content_type)
-    except NotUsable:
-        raise
-    except Exception:  # noqa: BLE001  there is nothing in an empty body that it would have to find
-        return
+        document_by(plugin, b"" if sample is None else sample, url=PROBE_URL, content_type=media_types_of(plugin)[0])
+    except Exception as error:
+        if sample is not None or isinstance(error, NotUsable):
+            raise  # else there is nothing in an empty body that it would have to find
 
 
 def _try_revisit(plugin: RevisitRule) -> None:
@@ -206,9 +183,21 @@ def _shown(value: object) -> str:
     return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"
 
 
-POINTS: Mapping[PluginGroup, ExtensionPoint] = {
-    PluginGroup.PAGE_SCORE: ExtensionPoint("score(url)", lambda plugin: score_by(plugin, PROBE_URL)),
-    PluginGroup.URL_FILTER: ExtensionPoint("accepts(url)", lambda plugin: accepted_by(plugin, PROBE_URL)),
-    PluginGroup.READER: ExtensionPoint("read(body, *, url, content_type)", _try_reader),
-    PluginGroup.REVISIT: ExtensionPoint("after(look)", _try_revisit),
+# The method that each plugin of a group must have, as it is called, and what asks one for a first answer.
+POINTS: Mapping[PluginGroup, tuple[str, Callable[[Any], object]]] = {
+    PluginGroup.PAGE_SCORE: ("score(url)", lambda plugin: score_by(plugin, PROBE_URL)),
+    PluginGroup.URL_FILTER: ("accepts(url)", lambda plugin: accepted_by(plugin, PROBE_URL)),
+    PluginGroup.READER: ("read(body, *, url, content_type)", _try_reader),
+    PluginGroup.REVISIT: ("after(look)", _try_revisit),
 }
+
+
+def require_usable(group: PluginGroup, plugin: Any) -> None:
+    """Raise NotUsable unless a plugin has its group's method and answers a first call with the right type.
+
+    Raise what the plugin raises, too.
+    """
+    method, try_out = POINTS[group]
+    if not callable(getattr(plugin, method.partition("(")[0], None)):
+        raise NotUsable(f"has no method {method}")
+    try_out(plugin)

@@ -15,6 +15,7 @@ from crawler.plugins.points import (
     accepted_by,
     document_by,
     media_types_of,
+    require_usable,
     score_by,
 )
 
@@ -50,7 +51,7 @@ def test_such_an_object_fits_each_protocol() -> None:
     assert score_by(score, URL) == 2.0
     assert accepted_by(url_filter, URL) is False
     assert document_by(reader, b"", url=URL, content_type="text/csv").text == "words"
-    POINTS[PluginGroup.REVISIT].require_usable(revisit)
+    require_usable(PluginGroup.REVISIT, revisit)
 
 
 @pytest.mark.parametrize("score", [-1, 1000.1, float("nan"), float("inf"), True, "2", None, 2j])
@@ -67,10 +68,10 @@ def test_a_filter_says_true_or_false(accepted: object) -> None:
 
 @pytest.mark.parametrize("wait", [timedelta(0), timedelta(days=-1), 7, 7.0, None, "7d"])
 def test_a_revisit_policy_gives_a_timedelta_above_0(wait: object) -> None:
-    POINTS[PluginGroup.REVISIT].require_usable(Answers(timedelta(days=7)))
+    require_usable(PluginGroup.REVISIT, Answers(timedelta(days=7)))
 
     with pytest.raises(NotUsable, match="not a timedelta above 0"):
-        POINTS[PluginGroup.REVISIT].require_usable(Answers(wait))
+        require_usable(PluginGroup.REVISIT, Answers(wait))
 
 
 @pytest.mark.parametrize(
@@ -104,18 +105,18 @@ def test_a_reader_without_a_sample_may_refuse_an_empty_body_and_one_with_may_not
             raise ValueError("nothing in it")
 
     choosy = Choosy(None)
-    POINTS[PluginGroup.READER].require_usable(choosy)
+    require_usable(PluginGroup.READER, choosy)
 
     choosy.sample = b"a,b"  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="nothing in it"):
-        POINTS[PluginGroup.READER].require_usable(choosy)
+        require_usable(PluginGroup.READER, choosy)
 
 
 def test_every_point_knows_how_its_plugins_are_tried() -> None:
     assert set(POINTS) == set(PluginGroup)
-    for point in POINTS.values():
+    for group in PluginGroup:
         with pytest.raises(NotUsable, match="has no method"):
-            point.require_usable(object())
+            require_usable(group, object())
 
 
 def test_without_names_there_is_nothing_to_ask() -> None:

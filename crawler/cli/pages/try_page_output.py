@@ -79,10 +79,8 @@ def _news(why: app.Why) -> str:
 
 def _sides(each: app.Difference) -> tuple[str, str | None, str | None]:
     """Return what a difference is in, what that said, and what it says; None where there was or is nothing."""
-    for before, after in each.replaced:
-        return before.kind.value, before.text, after.text
-    (place,) = each.blocks
-    return place.kind.value, place.text if each.removed else None, place.text if each.added else None
+    ((before, after),) = each.sides
+    return each.blocks[0].kind.value, before.text if before else None, after.text if after else None
 
 
 def _row(each: app.Difference) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from crawler.core.http.urls import PageKey
+from crawler.core.noise.bounds import newest
 from crawler.core.noise.words import Words
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block
@@ -81,14 +82,15 @@ class Boilerplate:
         """Whether a block's path is no peculiarity of a few pages, such as the same index in each language."""
         return count is not None and self.looks.get(count.path, 0) >= COMMON * self.total
 
-    def turns(self, path: int) -> bool:
-        """Whether the boilerplate at a path says something else now and then, such as news of the day."""
-        return self.turned.get(path, 0) >= ENOUGH_TURNS
-
     def turns_to(self, form: int) -> bool:
-        """Whether a block is the current text of a path that `turns`: on SEVERAL_PAGES, and on nearly all since."""
+        """Whether a block is the current text of a path where the boilerplate changes, such as news of the day.
+
+        It stands on SEVERAL_PAGES, and on nearly all since.
+        """
         count = self.counts.get(form)
-        return count is not None and _is_boilerplate(count, self.looks, pages=SEVERAL_PAGES) and self.turns(count.path)
+        if count is None or self.turned.get(count.path, 0) < ENOUGH_TURNS:
+            return False
+        return _is_boilerplate(count, self.looks, pages=SEVERAL_PAGES)
 
 
 NO_BOILERPLATE = Boilerplate()
@@ -99,9 +101,9 @@ def form_of(block: Block, words: Words) -> int:
     return number_of(f"{block.css_path} {block.kind} {' '.join(words)}")
 
 
-def _is_boilerplate(count: BlockCount | None, looks: Mapping[int, int], *, pages: int = ENOUGH_PAGES) -> bool:
+def _is_boilerplate(count: BlockCount, looks: Mapping[int, int], *, pages: int = ENOUGH_PAGES) -> bool:
     """Whether so many pages have a block, and nearly all looks at its path have met it since the first that did."""
-    if count is None or len(count.pages) < pages or looks.get(count.path, 0) < count.last:
+    if len(count.pages) < pages or looks.get(count.path, 0) < count.last:
         return False
     since = looks.get(count.path, 0) - count.first + 1
     return count.looks >= NEARLY_ALL * since and since - 1 + count.first - count.last < ENOUGH_PAGES
@@ -113,8 +115,7 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
     looks = dict(boilerplate.looks)
     for path in {path for path, _ in blocks}:
         looks[path] = looks.pop(path, 0) + 1
-    for path in list(looks)[: max(len(looks) - MOST_COUNTED, 0)]:  # not met for the longest time
-        del looks[path]
+    looks = newest(looks, MOST_COUNTED)
     counts = dict(boilerplate.counts)
     turned = dict(boilerplate.turned)
     for form, path in {form: path for path, form in blocks if path in looks}.items():

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.core.change.difference import NO_DISTANCE, SAME, Difference, Distance
+from crawler.core.change.difference import SAME, Difference, distance_between
+from crawler.core.change.mask import NoiseMask
 from crawler.core.page.fingerprint import distance_bits
 from crawler.core.page.snapshot import Version
 
@@ -57,20 +58,27 @@ class Verdict:
     significant: Difference = field(default=SAME, repr=False)
 
 
-def judge(
-    before: Version | None,
-    after: Version,
-    compared: tuple[Difference, Difference] | None = None,
-    *,
-    distance: Distance = NO_DISTANCE,
-    unseen: Rung = Rung.VOLATILE,
-) -> Verdict:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedBlocks:
+    """The blocks of two versions, compared under a mask.
+
+    found: all blocks that differ but for volatile words.  significant: the part of it that is the page's own.
+    unseen: the rung that decides where no block differs.
+    varies: some of it is a known variant of the page, and would be significant otherwise.
+    """
+
+    mask: NoiseMask = field(repr=False)
+    found: Difference
+    significant: Difference
+    unseen: Rung = Rung.VOLATILE
+    varies: bool = False
+
+
+def judge(before: Version | None, after: Version, compared: ComparedBlocks | None = None) -> Verdict:
     """Judge a page against its last Snapshot, never against the last look: small edits cannot drift through.
 
-    compared: all blocks that differ but for volatile words, and the significant part of them. None where the
-    Snapshot's blocks cannot be had any more: then only the main text counts, and the shape of the page.
-    distance: of the two versions in what is significant.
-    unseen: the rung that decided where no block differs.
+    compared: None where the Snapshot's blocks cannot be had any more: then only the main text counts, and the shape of
+    the page.
     Where neither side has any text (an image, an empty page) the bytes decide. Without their digest, which is forgotten
     when a page is to be read anew, they do so at the next look.
     """
@@ -84,10 +92,11 @@ def judge(
     if after.text_digest == before.text_digest:
         return Verdict(Change.SAME, Rung.TEXT, bits)
     if compared is not None:
-        found, left = compared
-        if left:
-            return Verdict(Change.CHANGED, Rung.BLOCKS, distance.bits, distance.blocks, left)
-        return Verdict(Change.COSMETIC, Rung.BOILERPLATE if found else unseen, 0)
+        own = compared.significant
+        if own:
+            return Verdict(Change.CHANGED, Rung.BLOCKS, *distance_between(compared.found, own, compared.mask), own)
+        rung = Rung.BOILERPLATE if compared.found else compared.unseen
+        return Verdict(Change.COSMETIC, Rung.VARIANT if compared.varies else rung, 0)
     if after.main_digest == before.main_digest:
         if after.shape_digest == before.shape_digest:
             return Verdict(Change.COSMETIC, Rung.MAIN, bits)

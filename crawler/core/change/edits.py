@@ -8,32 +8,18 @@ of a link.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import islice
 
-from crawler.core.change.boilerplate import ENOUGH_PAGES, ENOUGH_TURNS, Boilerplate, form_of
-from crawler.core.change.variants import numbers_of
+from crawler.core.change.boilerplate import ENOUGH_PAGES, ENOUGH_TURNS, Boilerplate
 from crawler.core.http.urls import PageKey, Url, key_of, path_and_query
 from crawler.core.noise.bounds import newest
-from crawler.core.noise.noise import Volatile
-from crawler.core.page.fingerprint import number_of
-from crawler.core.page.outline import Block, BlockKind, BlockList
+from crawler.core.page.outline import Block
 
 ENOUGH_ALIKE = 2  # distinct pages with one edit: its place is evidence already
-WITHIN = timedelta(days=30)  # between two pages with an edit; a small budget takes weeks for all pages
-SHORTEST_LIST = 4  # blocks of one path and kind on a page; fewer may be fields of the page itself
-LONGEST_LIST = 64  # of these that are looked at; a menu has fewer, and an index of thousands would cost much
-MOSTLY = 0.6  # share of these that stand on several pages
-SELDOM = 0.1  # share of the looks at its path up to which a block is on several pages by chance
-MOST_EDITS = 2048  # of one domain that are counted; the oldest are forgotten first
-MOST_CHANGES = 64  # of one look; a page that is written anew has no template edits
 LANGUAGE = re.compile(r"/([a-z]{2}(?:-[a-z]{2,4})?)/")  # the first folder of a translated page
 INDEX = re.compile(r"/index\.[a-z]+$")
-
-Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +43,7 @@ class TemplateEdit:
         return len(self.pages) >= ENOUGH_ALIKE and (self.is_target or self.kept <= len(self.pages))
 
 
-TemplateEdits = Mapping[int, TemplateEdit]  # by edit_key
+TemplateEdits = Mapping[int, TemplateEdit]  # by NoiseMask.edit_key
 
 
 def language_of(url: Url) -> str:
@@ -75,76 +61,6 @@ def name_of(url: Url) -> PageKey:
     if LANGUAGE.match(path.lower()):
         path = path[path.index("/", 1) :]
     return key_of(Url(INDEX.sub("/", path)))
-
-
-def edit_key(sides: Sides, volatile: Volatile) -> int:
-    """Return a number for one change, the same on each page."""
-    return number_of(f"{_form(sides[0], volatile)} {_form(sides[1], volatile)}")
-
-
-def is_target(sides: Sides) -> bool:
-    """Return whether nothing but the target of a link was replaced."""
-    return all(block is not None and block.kind is BlockKind.LINK for block in sides)
-
-
-def may_be_template_edit(
-    sides: Sides, volatile: Volatile, boilerplate: Boilerplate, *, pages: tuple[BlockList, BlockList]
-) -> bool:
-    """Return whether a change is one of a link's target, or of an entry of a list that pages share.
-
-    pages: all blocks then and now.  A number that differs is no such change: it is a price or a version.
-    """
-    if is_target(sides):
-        return True
-    numbers = [() if block is None else numbers_of(volatile.masked(block)) for block in sides]
-    if numbers[0] != numbers[1]:
-        return False
-    standing = zip(sides, pages, strict=True)
-    return any(block and _is_in_shared_list(block, page, volatile, boilerplate) for block, page in standing)
-
-
-def _is_in_shared_list(block: Block, page: BlockList, volatile: Volatile, boilerplate: Boilerplate) -> bool:
-    """Return whether most blocks beside this one, of its path and kind, stand on several pages."""
-    of_path = (each for each in page if each.css_path == block.css_path and each.kind is block.kind)
-    beside = list(islice(of_path, LONGEST_LIST))
-    shared = sum(boilerplate.is_shared(form_of(each, volatile.masked(each)), least=SELDOM) for each in beside)
-    return len(beside) >= SHORTEST_LIST and shared >= MOSTLY * len(beside)
-
-
-def learn_template_edits(
-    known: TemplateEdits,
-    changes: Collection[tuple[int, Sides]],
-    *,
-    page: PageKey,
-    language: str,
-    forms: AbstractSet[int],
-    volatile: Volatile,
-    at: datetime,
-) -> TemplateEdits:
-    """Return the template edits after one more look.
-
-    changes: on this page that may be template edits, with their keys.  forms: of all blocks that it has now.
-    """
-    keys = {key for key, _ in changes}
-    kept = [
-        key
-        for key, edit in known.items()
-        if edit.was in forms and edit.language == language and key not in keys and page not in edit.pages
-    ]
-    if not kept and not changes:
-        return known
-    edits = {**known, **{key: replace(known[key], kept=known[key].kept + 1) for key in kept}}
-    for key, sides in changes if len(keys) <= MOST_CHANGES else ():
-        edit = edits.pop(key, None)
-        if edit is None or at - edit.last > WITHIN:
-            edit = TemplateEdit(language, _form(sides[0], volatile), is_target(sides), (), at)
-        pages = edit.pages if page in edit.pages or len(edit.pages) >= ENOUGH_ALIKE else (*edit.pages, page)
-        edits[key] = replace(edit, pages=pages, last=at)
-    return newest(edits, MOST_EDITS)
-
-
-def _form(block: Block | None, volatile: Volatile) -> int | None:
-    return None if block is None else form_of(block, volatile.masked(block))
 
 
 MOST_MET = 2048  # blocks that came or went on too few pages as yet; the oldest are forgotten first
@@ -218,9 +134,7 @@ def learn_edits(
             (old, new), pages = pending.get(edited[1], (first, frozenset(met[edited[1]])))
             # The block that the first of the pages had before stands for all.
             pending[edited[1]] = (old or first[0], new), pages | {page}
-    for key in list(met)[: max(len(met) - MOST_MET, 0)]:
-        del met[key]
-    return replace(edits, met=met, pending=pending)
+    return replace(edits, met=newest(met, MOST_MET), pending=pending)
 
 
 def add_template_edit(edits: Edits, change: BoilerplateChange, pages: tuple[PageKey, ...]) -> Edits:
@@ -247,8 +161,8 @@ def take_due(edits: Edits, *, at: datetime) -> tuple[SiteEdit | None, Edits]:
         reported[key] = None
     known = Edits(
         met={key: pages for key, pages in edits.met.items() if key not in reported},
-        reported=dict.fromkeys(list(reported)[-MOST_REPORTED:]),
-        repeats=dict(list(repeats.items())[-MOST_REPORTED:]),
+        reported=newest(reported, MOST_REPORTED),
+        repeats=newest(repeats, MOST_REPORTED),
     )
     left = [each for each in found if not _is_daily(each[0], repeats)]
     pages = frozenset().union(*(pages for _, pages in left))

@@ -1,6 +1,6 @@
 """Update the noise mask by one comparison, and tell whether a second fetch would teach it more."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -9,32 +9,39 @@ from itertools import islice, pairwise
 from crawler.core.change.boilerplate import form_of, learn_page
 from crawler.core.change.difference import SAME, Difference, block_forms, block_tells_the_day, difference, significant
 from crawler.core.change.edits import (
-    MOST_CHANGES,
+    ENOUGH_ALIKE,
     BoilerplateChange,
     SiteEdit,
+    TemplateEdit,
     add_template_edit,
-    edit_key,
     language_of,
     learn_edits,
-    learn_template_edits,
-    may_be_template_edit,
     name_of,
     take_due,
 )
 from crawler.core.change.mask import NoiseMask
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.alignment import learn_aliases
+from crawler.core.noise.bounds import newest
 from crawler.core.noise.dates import learn_stamps
 from crawler.core.noise.noise import Volatile, trimmed
 from crawler.core.noise.relative_time import learn_elapsed
 from crawler.core.noise.repeat_fetch import count_changes, learn_from_repeat
-from crawler.core.page.outline import Block, BlockList, is_watched
+from crawler.core.noise.words import numbers_of
+from crawler.core.page.outline import Block, BlockKind, BlockList, Sides, is_watched
 
 MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
 MOST_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not
 ENOUGH_PAIRS = 60  # second fetches of a domain, before they are rationed; it takes two to prove anything
 PAIRED_SHARE = 0.15  # second fetches for each comparison after that
 LIKELY = 2  # times that ration, where such blocks differed in a second fetch before: one more will probably mask them
+WITHIN = timedelta(days=30)  # between two pages with an edit; a small budget takes weeks for all pages
+SHORTEST_LIST = 4  # blocks of one path and kind on a page; fewer may be fields of the page itself
+LONGEST_LIST = 64  # of these that are looked at; a menu has fewer, and an index of thousands would cost much
+MOSTLY = 0.6  # share of these that stand on several pages
+SELDOM = 0.1  # share of the looks at its path up to which a block is on several pages by chance
+MOST_EDITS = 2048  # of one domain that are counted; the oldest are forgotten first
+MOST_CHANGES = 64  # of one look; a page that is written anew has no template edits
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +119,17 @@ def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMas
         left = significant(found, compared, then=seen.then, now=seen.at)
         if not seen.second_fetches:
             volatile = count_changes(volatile, left.blocks)
-        if left.replaced and not left.removed and not left.added and not is_watched(seen.after):
-            volatile = learn_stamps(volatile, left.replaced, then=seen.then, now=seen.at)
+        replaced = left.replaced
+        if replaced and len(replaced) == len(left.sides) and not is_watched(seen.after):
+            volatile = learn_stamps(volatile, replaced, then=seen.then, now=seen.at)
     forms = [(block.css_path, form_of(block, volatile.masked(block))) for block in seen.after]
-    updated = NoiseMask(
+    updated = replace(
+        mask,
         volatile=volatile,
         boilerplate=learn_page(mask.boilerplate, seen.name, forms),
         second_fetches=mask.second_fetches + len(seen.second_fetches),
         compared=mask.compared + bool(seen.before),
         looks=mask.looks + 1,
-        template_edits=mask.template_edits,
-        variants=mask.variants,
     )
     differing = _boilerplate_changes(found if seen.before else SAME, updated, seen)
     edits = learn_edits(mask.edits, seen.name, differing, before=mask.boilerplate, after=updated.boilerplate)
@@ -139,17 +146,13 @@ def _with_second_fetch(volatile: Volatile, page: PageKey, first: BlockList, seco
     """
     found = difference(first, second, volatile)
     here, there = set(first), set(second)
-    moved = [pair for pair in found.replaced if pair[0] in there and pair[1] in here]
-    sure = set(found.replaced).difference(moved)
-    others = (*found.removed, *found.added, *(block for pair in moved for block in pair))
-    return learn_from_repeat(
-        volatile,
-        page=page,
-        replaced=[pair for pair in found.replaced if pair in sure and found.guessed.isdisjoint(pair)],
-        others=[block for block in others if block not in found.guessed],
-        first=[block for block in first if block not in found.guessed],
-        second=[block for block in second if block not in found.guessed],
-    )
+    differing: list[Sides] = []
+    for was, now in found.sides:
+        has_moved = was in there and now in here
+        differing += ((was, None), (None, now)) if has_moved else ((was, now),)
+    sure = [sides for sides in differing if found.guessed.isdisjoint(sides)]
+    one, other = ([block for block in blocks if block not in found.guessed] for blocks in (first, second))
+    return learn_from_repeat(volatile, page=page, differing=sure, first=one, second=other)
 
 
 def _with_elapsed(volatile: Volatile, seen: Observation) -> tuple[Volatile, Difference]:
@@ -169,26 +172,67 @@ def _with_template_edits(
 ) -> NoiseMask:
     """The mask after counting what came, went or was replaced in a place of the template."""
     own = set(left.blocks)
-    met = []
+    changes = []
     for sides in islice(found.sides, MOST_CHANGES + 1):
-        key = edit_key(sides, mask.volatile)
+        key = mask.edit_key(sides)
         is_open = key in mask.template_edits or not own.isdisjoint(sides)
-        if is_open and may_be_template_edit(sides, mask.volatile, mask.boilerplate, pages=found.pages):
-            met.append((key, sides))
-    known = learn_template_edits(
-        mask.template_edits,
-        met,
-        page=seen.name,
-        language=language_of(seen.url) if seen.url is not None else "",
-        forms=forms,
-        volatile=mask.volatile,
-        at=seen.at,
-    )
+        if is_open and _may_be_template_edit(sides, mask, pages=found.pages):
+            changes.append((key, sides))
+    mask = learn_template_edits(mask, changes, seen, forms=forms)
     edits = mask.edits
-    for key, (was, now) in met:
-        if key in known and known[key].is_known:
-            edits = add_template_edit(edits, _with_keys(was, now, mask), known[key].pages)
-    return replace(mask, edits=edits, template_edits=known)
+    for key, (was, now) in changes:
+        known = mask.template_edits.get(key)
+        if known is not None and known.is_known:
+            edits = add_template_edit(edits, _with_keys(was, now, mask), known.pages)
+    return replace(mask, edits=edits)
+
+
+def _may_be_template_edit(sides: Sides, mask: NoiseMask, *, pages: tuple[BlockList, BlockList]) -> bool:
+    """Return whether a change is one of a link's target, or of an entry of a list that pages share.
+
+    pages: all blocks then and now.  A number that differs is no such change: it is a price or a version.
+    """
+    if _is_target(sides):
+        return True
+    numbers = [() if block is None else numbers_of(mask.volatile.masked(block)) for block in sides]
+    if numbers[0] != numbers[1]:
+        return False
+    return any(block and _is_in_shared_list(block, page, mask) for block, page in zip(sides, pages, strict=True))
+
+
+def _is_target(sides: Sides) -> bool:
+    """Return whether nothing but the target of a link was replaced."""
+    return all(block is not None and block.kind is BlockKind.LINK for block in sides)
+
+
+def _is_in_shared_list(block: Block, page: BlockList, mask: NoiseMask) -> bool:
+    """Return whether most blocks beside this one, of its path and kind, stand on several pages."""
+    of_path = (each for each in page if each.css_path == block.css_path and each.kind is block.kind)
+    beside = list(islice(of_path, LONGEST_LIST))
+    shared = sum(mask.boilerplate.is_shared(mask.form_of(each), least=SELDOM) for each in beside)
+    return len(beside) >= SHORTEST_LIST and shared >= MOSTLY * len(beside)
+
+
+def learn_template_edits(
+    mask: NoiseMask, changes: Collection[tuple[int, Sides]], seen: Observation, *, forms: AbstractSet[int]
+) -> NoiseMask:
+    """Return the mask with its template edits after one more look.
+
+    changes: on this page that may be template edits, with their keys.  forms: of all blocks that it has now.
+    """
+    page, language = seen.name, language_of(seen.url) if seen.url is not None else ""
+    edits, keys = dict(mask.template_edits), {key for key, _ in changes}
+    for key, edit in mask.template_edits.items():
+        if edit.was in forms and edit.language == language and key not in keys and page not in edit.pages:
+            edits[key] = replace(edit, kept=edit.kept + 1)
+    for key, sides in changes if len(keys) <= MOST_CHANGES else ():
+        known = edits.pop(key, None)
+        if known is None or seen.at - known.last > WITHIN:
+            was = None if sides[0] is None else mask.form_of(sides[0])
+            known = TemplateEdit(language, was, _is_target(sides), (), seen.at)
+        is_counted = page in known.pages or len(known.pages) >= ENOUGH_ALIKE
+        edits[key] = replace(known, pages=known.pages if is_counted else (*known.pages, page), last=seen.at)
+    return replace(mask, template_edits=newest(edits, MOST_EDITS))
 
 
 def take_site_edits(mask: NoiseMask, *, at: datetime) -> tuple[SiteEdit | None, NoiseMask]:

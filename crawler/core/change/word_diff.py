@@ -256,34 +256,33 @@ def _aligned(before: BlockList, after: BlockList, news: Collection[Block] | None
     """All blocks of both versions, those that stand for each other in one."""
     left = MOST_CHARS_ALIGNED
     own = None if news is None else {(block.kind, block.text) for block in news}
-    n = m = 0
+    for was_at, is_at in _positions(before, after):
+        was = None if was_at is None else before[was_at]
+        now = None if is_at is None else after[is_at]
+        side = now or was or _NOTHING
+        if was and now and (was.kind, was.text) == (now.kind, now.text):
+            yield BlockDiff(BlockStatus.SAME, side.kind, _runs([], rest=side.text), was_at, is_at, is_news=False)
+            continue
+        left -= len(was.text) + len(now.text) if was and now else 0
+        if was and now and left >= 0:
+            runs = diff_words(was.text, now.text, part=now.kind)
+        else:
+            runs = _runs([_Edit("", was.text if was else "", now.text if now else "")])
+        status = BlockStatus.CHANGED if was and now else BlockStatus.ADDED if now else BlockStatus.REMOVED
+        is_news = own is None or any((each.kind, each.text) in own for each in (was, now) if each)
+        yield BlockDiff(status, side.kind, runs, was_at, is_at, is_news)
+
+
+def _positions(before: BlockList, after: BlockList) -> Iterator[tuple[int | None, int | None]]:
+    """The positions of all blocks, those that stand for each other together."""
+    forms = ([(block.kind, block.text) for block in page] for page in (before, after))
     end = slice(len(before), len(before)), slice(len(after), len(after))
-    for old, new in (*gaps(_forms(before), _forms(after)), end):
-        while n < old.start:
-            yield BlockDiff(BlockStatus.SAME, before[n].kind, _runs([], rest=before[n].text), n, m, is_news=False)
-            n, m = n + 1, m + 1
+    n = m = 0
+    for old, new in (*gaps(*forms), end):
+        yield from zip(range(n, old.start), range(m, new.start), strict=True)
         for was_at, is_at in _pairs(before[old], after[new]):
-            was = None if was_at is None else before[old.start + was_at]
-            now = None if is_at is None else after[new.start + is_at]
-            left -= len(was.text) + len(now.text) if was and now else 0
-            status = BlockStatus.CHANGED if was and now else BlockStatus.ADDED if now else BlockStatus.REMOVED
-            if was and now and left >= 0:
-                runs = diff_words(was.text, now.text, part=now.kind)
-            else:
-                runs = _runs([_Edit("", was.text if was else "", now.text if now else "")])
-            yield BlockDiff(
-                status=status,
-                part=(now or was or _NOTHING).kind,
-                runs=runs,
-                was_at=None if was_at is None else old.start + was_at,
-                is_at=None if is_at is None else new.start + is_at,
-                is_news=own is None or any((side.kind, side.text) in own for side in (was, now) if side is not None),
-            )
+            yield (None if was_at is None else old.start + was_at, None if is_at is None else new.start + is_at)
         n, m = old.stop, new.stop
-
-
-def _forms(page: BlockList) -> list[tuple[BlockKind, str]]:
-    return [(block.kind, block.text) for block in page]
 
 
 def _pairs(old: BlockList, new: BlockList) -> Iterator[tuple[int | None, int | None]]:

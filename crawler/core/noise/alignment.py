@@ -49,9 +49,8 @@ def matched(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[in
     """
     start, end = _common(one, other)
     both = set(one[start : len(one) - end]) & set(other[start : len(other) - end])
-    left, right = (
-        [n for n in range(start, len(side) - end) if side[n] in both] for side in (one, other)
-    )  # entries that only one side has do not matter for the order
+    # Entries that only one side has do not matter for the order.
+    left, right = ([n for n in range(start, len(side) - end) if side[n] in both] for side in (one, other))
     found = [(n, n) for n in range(start)]
     found += ((left[n], right[m]) for n, m in _longest([one[n] for n in left], [other[m] for m in right]))
     return found + [(len(one) - n, len(other) - n) for n in range(end, 0, -1)]

@@ -166,7 +166,7 @@ def _is_part(word: str) -> bool:
 def _stamp_in(words: Words, now: datetime) -> _Stamp | None:
     """The one instant that some words name; None if they name none, or more than one."""
     whole = [days for word in words if (days := _whole_date(word))]
-    instants = [found for word in words if (found := _epoch(word)) is not None]
+    instants = [datetime.fromtimestamp(int(word[:10]), UTC) for word in words if _EPOCH.fullmatch(word)]
     minutes = [minute for n, word in enumerate(words) if (minute := _minute(word, words[n + 1 : n + 2])) is not None]
     if len(whole) + len(instants) > 1 or len(minutes) > 1:
         return None
@@ -192,10 +192,6 @@ def _dates(*parts: tuple[int, int, int]) -> frozenset[date]:
         if 1 <= month <= 12 and 1 <= day <= calendar.monthrange(max(year, 1), month)[1]:
             found.add(date(max(year, 1), month, day))
     return frozenset(found)
-
-
-def _epoch(word: str) -> datetime | None:
-    return datetime.fromtimestamp(int(word[:10]), UTC) if _EPOCH.fullmatch(word) else None
 
 
 def _minute(word: str, after: Sequence[str]) -> int | None:
@@ -256,12 +252,8 @@ def _fits(was: _Stamp, said: _Stamp, *, then: datetime, now: datetime) -> bool:
 
 
 ZONES = (timedelta(hours=-14), timedelta(0), timedelta(hours=14))  # what day it is depends on where the server stands
-WRITTEN = (
-    "%d.%m.%y",
-    "%d/%m/%y",
-    "%m/%d/%y",
-    "%Y%m%d",
-)  # and with all of the year, each number with a 0 before it or not
+# Dates are also written with all of the year, each number with a 0 before it or not.
+WRITTEN = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y%m%d")
 
 
 def tells_the_day(before: Words, after: Words, *, then: datetime, now: datetime) -> bool:

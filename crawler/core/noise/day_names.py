@@ -55,14 +55,10 @@ luni marți miercuri joi vineri sâmbătă duminică
 Δευτέρα Τρίτη Τετάρτη Πέμπτη Παρασκευή Σάββατο Κυριακή
 月 火 水 木 金 土 日 一 二 三 四 五 六
 """
-
-
-def _months() -> dict[str, int]:
-    lines = _MONTHS.strip().lower().split("\n")
-    return {name: n for line in lines for n, names in enumerate(line.split(), start=1) for name in names.split("|")}
-
-
-_MONTH_OF = _months()
+_MONTH_LINES = _MONTHS.strip().lower().split("\n")
+_MONTH_OF = {
+    name: n for line in _MONTH_LINES for n, names in enumerate(line.split(), start=1) for name in names.split("|")
+}
 _WEEKDAY_NAMES = frozenset(_WEEKDAYS.lower().split())
 
 

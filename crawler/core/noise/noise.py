@@ -10,25 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from crawler.core.noise.alignment import PathAliases, with_aliases
-from crawler.core.noise.bounds import newest, newest_within
+from crawler.core.noise.bounds import newest_within
 from crawler.core.noise.session_params import Parameters, are_doubted, without_volatile
 from crawler.core.noise.stability import PROVEN, CounterStats, PathStats, ShapeStats, StampStats, VolatilityCount
-from crawler.core.noise.words import (
-    Pattern,
-    Words,
-    agrees,
-    fits,
-    gaps_of,
-    numberless,
-    pattern_of,
-    words_of,
-)
+from crawler.core.noise.words import Pattern, Words, agrees, fits, gaps_of, numberless, words_of
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
 MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
-MOST_SAME = 32  # patterns of one path and number of words
-MOST_NOISE = 1024
 MOST_PATHS = 4096
 ENOUGH_STEADY = 3  # second fetches in which a block stood still, after which it needs no more of them
 
@@ -193,61 +182,6 @@ def noise_of(block: Block) -> int:
 def wording_of(path: int, words: Words) -> int:
     """A hash of a path and of words without their numbers."""
     return number_of(f"{path} {' '.join(map(numberless, words))}")
-
-
-def with_differing(volatile: Volatile, path: int, first: Words, second: Words, *, once: PatternsOnce) -> Volatile:
-    """The volatile places after a second fetch in which some words of a block differed.
-
-    Words that differed in another second fetch, too, are volatile. once: patterns seen in a single one before this.
-    """
-    pattern = pattern_of(first, second)
-    same, gaps = (path, len(pattern)), gaps_of(pattern)
-    doubted = volatile.once.get(same, ())
-    proven = {n for each in once.get(same, ()) for n in gaps_of(each)} | volatile.gaps(path, second).keys()
-    if gaps.keys() <= proven:
-        for each in once.get(same, ()):  # this fetch and the earlier one prove each other
-            if gaps_of(each).keys() <= gaps.keys():
-                volatile = with_pattern(volatile, path, each)
-        return with_pattern(volatile, path, pattern)
-    once = {**volatile.once, same: (*(each for each in doubted if each != pattern), pattern)[-MOST_SAME:]}
-    volatile = replace(volatile, once=newest(once, MOST_PATTERNS))
-    if gaps.keys().isdisjoint(proven):
-        return volatile
-    return with_pattern(volatile, path, tuple(each if n in proven else second[n] for n, each in enumerate(pattern)))
-
-
-def without_gaps(volatile: Volatile, block: Block) -> Volatile:
-    """The volatile places without all that is known of gaps of such a block."""
-    words = volatile.words(block)
-    same = (block.css_path, len(words))
-    left = {key: each for key, each in volatile.patterns.items() if key != same}
-    others = tuple(pattern for pattern in volatile.patterns.get(same, ()) if not fits(pattern, words))
-    return replace(
-        volatile,
-        patterns={**left, same: others} if others else left,
-        anywhere={key: each for key, each in volatile.anywhere.items() if key != same},
-        once={key: each for key, each in volatile.once.items() if key != same},
-    )
-
-
-def with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:
-    """The volatile places with one more pattern.
-
-    Where only the other words differ from those of a known pattern with the same gaps, these hold whatever they are.
-    """
-    same = (path, len(pattern))
-    kept: list[Pattern] = []
-    anywhere = dict(volatile.anywhere)
-    for known in volatile.patterns.get(same, ()):
-        if known == pattern:
-            continue
-        kept.append(known)
-        if gaps_of(known) == gaps_of(pattern):
-            anywhere[same] = {**anywhere.get(same, {}), **gaps_of(pattern)}
-    patterns = dict(volatile.patterns)
-    patterns.pop(same, None)
-    patterns[same] = (*kept, pattern)[-MOST_SAME:]
-    return replace(volatile, patterns=newest(patterns, MOST_PATTERNS), anywhere=newest(anywhere, MOST_PATTERNS))
 
 
 MOST_CHARS = 1 << 19  # of patterns and of gaps; of words as pages have them, 80,000

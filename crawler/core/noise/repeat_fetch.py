@@ -10,62 +10,55 @@ from dataclasses import replace
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.bounds import newest
 from crawler.core.noise.noise import (
-    MOST_NOISE,
     MOST_PATHS,
+    MOST_PATTERNS,
     PatternsOnce,
     Volatile,
     kind_of,
     noise_of,
     trial_of,
-    with_differing,
-    without_gaps,
     wording_of,
 )
 from crawler.core.noise.session_params import ParameterAtPath, learn_parameters, moved_in, parameter_of, path_of
 from crawler.core.noise.stability import PROVEN, UNPROVEN, PathStats, ShapeStats, VolatilityCount
-from crawler.core.noise.words import Words, is_same_block, pattern_of, words_of
+from crawler.core.noise.words import Pattern, Words, fits, gaps_of, is_same_block, pattern_of, words_of
 from crawler.core.page.fingerprint import number_of
-from crawler.core.page.outline import Block, BlockKind, BlockList
+from crawler.core.page.outline import Block, BlockKind, BlockList, Sides
 
+MOST_SAME = 32  # patterns of one path and number of words
+MOST_NOISE = 1024
 MOSTLY = 0.5  # share of the blocks of one path that differ, from which on the path swung
 
 
 def learn_from_repeat(
-    volatile: Volatile,
-    *,
-    page: PageKey,
-    replaced: Sequence[tuple[Block, Block]],
-    others: Sequence[Block],
-    first: Sequence[Block],
-    second: Sequence[Block],
+    volatile: Volatile, *, page: PageKey, differing: Sequence[Sides], first: Sequence[Block], second: Sequence[Block]
 ) -> Volatile:
     """The volatile places after a second fetch.
 
-    replaced: blocks of the first fetch, each with the one in its place in the second.  others: blocks that only one
-    fetch had.  first, second: all blocks of both.
+    differing: blocks of the first fetch, each with the one in its place in the second; None where only one fetch had
+    such a block.  first, second: all blocks of both.
     """
     moved = moved_in(first, second)
     known = replace(
         _without_steady_gaps(volatile, first, second), parameters=learn_parameters(volatile.parameters, moved)
     )
-    lost, named = list(others), set()
-    for before, after in replaced:
-        learnt = with_replaced(known, before, after, once=volatile.once, moved=moved)
+    lost: list[Block] = []
+    named: set[int] = set()
+    for before, after in differing:
+        learnt = with_replaced(known, before, after, once=volatile.once, moved=moved) if before and after else None
         if learnt is None:
-            lost += [before, after]
+            lost += filter(None, (before, after))
         else:
             known = learnt
-            named |= {noise_of(before), noise_of(after)}
-    noise = _noise_after(
-        known.noise, {noise_of(block) for block in lost}, {noise_of(block) for block in (*first, *second)}
-    )
-    differing = named | {noise_of(block) for block in lost}
+            named |= {noise_of(block) for block in (before, after) if block}
+    both, lost_forms = (*first, *second), set(map(noise_of, lost))
+    noise = _noise_after(known.noise, lost_forms, set(map(noise_of, both)))
     known = _with_own_blocks(known, first, second)
     return replace(
         known,
         noise=noise,
-        path_stats=newest(_path_stats_after(known, page, lost, named, (*first, *second)), MOST_PATHS),
-        shape_stats=newest(_shape_stats_after(known, differing, (*first, *second)), MOST_PATHS),
+        path_stats=newest(_path_stats_after(known, page, lost, named, both), MOST_PATHS),
+        shape_stats=newest(_shape_stats_after(known, named | lost_forms, both), MOST_PATHS),
     )
 
 
@@ -187,6 +180,61 @@ def with_replaced(
     return with_differing(volatile, before.css_path, old, new, once=once)
 
 
+def with_differing(volatile: Volatile, path: int, first: Words, second: Words, *, once: PatternsOnce) -> Volatile:
+    """The volatile places after a second fetch in which some words of a block differed.
+
+    Words that differed in another second fetch, too, are volatile. once: patterns seen in a single one before this.
+    """
+    pattern = pattern_of(first, second)
+    same, gaps = (path, len(pattern)), gaps_of(pattern)
+    doubted = volatile.once.get(same, ())
+    proven = {n for each in once.get(same, ()) for n in gaps_of(each)} | volatile.gaps(path, second).keys()
+    if gaps.keys() <= proven:
+        for each in once.get(same, ()):  # this fetch and the earlier one prove each other
+            if gaps_of(each).keys() <= gaps.keys():
+                volatile = with_pattern(volatile, path, each)
+        return with_pattern(volatile, path, pattern)
+    once = {**volatile.once, same: (*(each for each in doubted if each != pattern), pattern)[-MOST_SAME:]}
+    volatile = replace(volatile, once=newest(once, MOST_PATTERNS))
+    if gaps.keys().isdisjoint(proven):
+        return volatile
+    return with_pattern(volatile, path, tuple(each if n in proven else second[n] for n, each in enumerate(pattern)))
+
+
+def without_gaps(volatile: Volatile, block: Block) -> Volatile:
+    """The volatile places without all that is known of gaps of such a block."""
+    words = volatile.words(block)
+    same = (block.css_path, len(words))
+    left = {key: each for key, each in volatile.patterns.items() if key != same}
+    others = tuple(pattern for pattern in volatile.patterns.get(same, ()) if not fits(pattern, words))
+    return replace(
+        volatile,
+        patterns={**left, same: others} if others else left,
+        anywhere={key: each for key, each in volatile.anywhere.items() if key != same},
+        once={key: each for key, each in volatile.once.items() if key != same},
+    )
+
+
+def with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:
+    """The volatile places with one more pattern.
+
+    Where only the other words differ from those of a known pattern with the same gaps, these hold whatever they are.
+    """
+    same = (path, len(pattern))
+    kept: list[Pattern] = []
+    anywhere = dict(volatile.anywhere)
+    for known in volatile.patterns.get(same, ()):
+        if known == pattern:
+            continue
+        kept.append(known)
+        if gaps_of(known) == gaps_of(pattern):
+            anywhere[same] = {**anywhere.get(same, {}), **gaps_of(pattern)}
+    patterns = dict(volatile.patterns)
+    patterns.pop(same, None)
+    patterns[same] = (*kept, pattern)[-MOST_SAME:]
+    return replace(volatile, patterns=newest(patterns, MOST_PATTERNS), anywhere=newest(anywhere, MOST_PATTERNS))
+
+
 TESTED_EVERY = 50  # looks at which only masked blocks differ, for one test
 DOUBTED_EVERY = 5  # such looks for one test, where a masked block stood still in the last second fetch
 
@@ -195,11 +243,8 @@ def hidden_by_mask(before: BlockList, after: BlockList, volatile: Volatile) -> S
     """The volatile blocks of a page that differ from those before."""
     before, after = volatile.named(before), volatile.named(after)
     old_blocks = set(before)
-    return [block for block in after if block not in old_blocks and _is_masked(block, volatile)]
-
-
-def _is_masked(block: Block, volatile: Volatile) -> bool:
-    return volatile.is_noise(block) or volatile.masked(block) != words_of(block)
+    new = (block for block in after if block not in old_blocks)
+    return [block for block in new if volatile.is_noise(block) or volatile.masked(block) != words_of(block)]
 
 
 def wants_test(blocks: Sequence[Block], volatile: Volatile, *, page: PageKey, looks: int) -> bool:

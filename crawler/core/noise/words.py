@@ -1,6 +1,7 @@
 """The text of a block as words, and patterns of words: the grain at which two versions are compared."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from crawler.core.page.fingerprint import IDEOGRAPHS
@@ -31,6 +32,11 @@ def words_of(block: Block) -> Words:
 def numberless(word: str) -> str:
     """A word with NUMBER in place of each of its numbers: "394d" and "1,397d" are alike, and so are "0.09" and "12"."""
     return _NUMBER.sub(NUMBER, word)
+
+
+def numbers_of(words: Iterable[str]) -> Words:
+    """The words that have a digit: a price that goes up and down is a change each time."""
+    return tuple(word for word in words if NUMBER in numberless(word))
 
 
 Pattern = tuple[str, ...]  # the words of a block, with a gap for volatile ones: ANY, or the word with NUMBER in it

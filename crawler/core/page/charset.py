@@ -76,7 +76,9 @@ def _own(body: bytes, kind: str) -> str | None:
         if body.startswith(start):
             return name
     beginning = body[:META_BYTES]
-    return (_by_meta(beginning) if kind == "html" else None) or _by_xml(beginning)
+    by_meta = _by_meta(beginning) if kind == "html" else None
+    declared = _XML.match(beginning)
+    return by_meta or (_readable_by(declared[1] or declared[2] or b"") if declared else None)
 
 
 def _by_meta(start: bytes) -> str | None:
@@ -116,11 +118,6 @@ def _declared(meta: dict[bytes, bytes]) -> str | None:
         found = _CONTENT.search(meta.get(b"content", b""))
         label = (found[1] or found[2] or found[3] or b"") if found else None
     return None if label is None else _readable_by(label)
-
-
-def _by_xml(start: bytes) -> str | None:
-    found = _XML.match(start)
-    return _readable_by(found[1] or found[2] or b"") if found else None
 
 
 def _readable_by(label: bytes) -> str | None:

@@ -9,12 +9,10 @@ from selectolax.lexbor import LexborHTMLParser
 from crawler.core.http.urls import Url, normalise, normalise_all
 from crawler.core.page.blocks import text_and_main_of, without_frame
 from crawler.core.page.charset import decoded
-from crawler.core.page.document import Document, ReadDocument, collapsed
+from crawler.core.page.document import Document, PickledAsCall, ReadDocument, collapsed, read_json
 from crawler.core.page.html import Markup, above_of, base_of, parse_html
-from crawler.core.page.json_text import read_json
 from crawler.core.page.lists.feeds import read_xml
 from crawler.core.page.media_type import Kind, kind_of
-from crawler.core.page.pickled import PickledAsCall
 from crawler.core.page.script_signs import ScriptSign, script_signs_of
 
 MAX_TITLE_CHARS = 1024

@@ -13,11 +13,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from crawler.core.http.urls import Url, normalise
 from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, POINTING_IDS, TEXT_ID, UNSEEN_TAGS, OpenBlocks, not_shown
 from crawler.core.page.content import META_SELECTOR, PageContent, extract
-from crawler.core.page.document import ReadDocument, spaced
+from crawler.core.page.document import PickledAsCall, ReadDocument, spaced
 from crawler.core.page.fingerprint import digest, number_of
 from crawler.core.page.html import Markup, base_of, parse_html, text_of
 from crawler.core.page.media_type import kind_of
-from crawler.core.page.pickled import PickledAsCall
 from crawler.core.page.selectors import WHOLE, View, matched
 
 MOST_BLOCKS = 20_000  # of one page; all text after them is one block
@@ -52,6 +51,7 @@ class Block(PickledAsCall):
 
 
 BlockList = tuple[Block, ...]
+Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
 
 
 def block_list(

@@ -4,12 +4,11 @@ from dataclasses import dataclass, field, replace
 
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract
-from crawler.core.page.document import ReadDocument
+from crawler.core.page.document import PickledAsCall, ReadDocument
 from crawler.core.page.fingerprint import Fingerprint, digest, fingerprint_of
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import BlockList, block_list
-from crawler.core.page.pickled import PickledAsCall
 from crawler.core.page.selectors import WHOLE, View
 
 
@@ -41,6 +40,13 @@ class Snapshot:
     body: bytes = field(repr=False)
     distance_bits: int | None = None  # from the Snapshot before it
     headers: str = field(default="", repr=False)
+
+
+def snapshot_of(
+    page: PageContent, version: Version, body: bytes, content_type: str, *, bits: int | None = None, headers: str = ""
+) -> Snapshot:
+    """Return the Snapshot of a body by the page that was read of it. bits: distance from the Snapshot before it."""
+    return Snapshot(version, page.title, page.language, content_type, page.main, body, bits, headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What renders have brought so far, by the templates of a domain's URLs; a few numbers for each.
+"""What renders have brought so far, by the templates of a domain's URLs, and which pages are rendered by that.
 
 Pages of one template are counted apart by what their HTML shows (RenderEvidence): a search page between articles says
 nothing of the articles.
@@ -6,9 +6,15 @@ nothing of the articles.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.rendering.outcome import NO_GAIN, RenderChoice, RenderEvidence, RenderGain, hash_of
+from crawler.core.noise.bounds import newest
+from crawler.core.page.script_signs import has_scripts
+from crawler.core.page.snapshot import Parsed
+from crawler.core.rendering.outcome import NO_GAIN, RenderChoice, RenderEvidence, RenderGain, evidence_of, hash_of
+
+RenderMode = Literal["auto", "always", "never"]
 
 MAX_TEMPLATES = 400  # of a domain, with the kinds of evidence in each; pages of further ones share one
 OTHERS = "*"  # the template that they share
@@ -102,27 +108,69 @@ class RenderMemory:
         page = hash_of(url)
         return frozenset(each for each, first in self.additions.items() if first != page)
 
+    def has_probes_left(self, evidence: RenderEvidence, *, running: int = 0) -> bool:
+        """Return whether the domain may have one more probe of such a page. running: as in is_probe_due."""
+        return self.in_vain + running < FREE_PROBES[evidence] + VAIN_SHARE * self.pages + self.gained
+
+    def is_probe_due(self, template: str, evidence: RenderEvidence, *, running: int = 0) -> bool:
+        """Return whether the next page of a template with such evidence is rendered, to see whether they need it.
+
+        running: further renders that are under way, and may be in vain.
+        """
+        known = self.of(template, evidence)
+        if not self.has_probes_left(evidence, running=running):
+            return False
+        if known.tests < FIRST_PROBES[evidence] or (known.tests == 1 and known.gains == 1.0):
+            return evidence is RenderEvidence.SHELL or self._is_usual(template)
+        after = PROBE_AGAIN_AFTER if evidence is not RenderEvidence.NONE else PROBE_BLINDLY_AFTER
+        return known.passed >= after * (min(known.in_vain, MAX_IN_VAIN) + 1)
+
+    def _is_usual(self, template: str) -> bool:
+        """Whether so many pages of a template show evidence of a missing part that it may be the template's own."""
+        partial, plain = (self.of(template, each) for each in (RenderEvidence.PARTIAL, RenderEvidence.NONE))
+        evident = partial.seen + partial.tests
+        return evident >= MIN_EVIDENT_SHARE * (evident + plain.seen + plain.tests)
+
 
 NO_RENDERS = RenderMemory()
 
 
-def has_probes_left(memory: RenderMemory, evidence: RenderEvidence, *, running: int = 0) -> bool:
-    """Return whether a domain may have one more probe of a page with such evidence. running: as in is_probe_due."""
-    return memory.in_vain + running < FREE_PROBES[evidence] + VAIN_SHARE * memory.pages + memory.gained
+def choice_of(
+    body: bytes,
+    parsed: Parsed | None,
+    *,
+    template: str,
+    mode: RenderMode,
+    memory: RenderMemory,
+    is_stored: bool = False,
+    is_kept_rendered: bool = False,
+    running: int = 0,
+) -> RenderChoice:
+    """Choose whether a web page that was read without its scripts is rendered as well, and say why.
 
-
-def is_probe_due(memory: RenderMemory, template: str, evidence: RenderEvidence, *, running: int = 0) -> bool:
-    """Return whether the next page of a template with such evidence is rendered, to see whether they need it.
-
-    running: further renders that are under way, and may be in vain.
+    parsed: the page as it is without its scripts; None where that is not known.  mode: what its user said.
+    is_stored: the page was visited before, so that a probe delays nothing.
+    is_kept_rendered: its last Snapshot is of a rendered page, which the next is compared with.
+    running: probes of the domain that are under way, and may be in vain.
     """
+    if mode != "auto":
+        return RenderChoice(mode)
+    if not has_scripts(body):
+        return RenderChoice.NO_SCRIPTS
+    evidence = RenderEvidence.NONE if parsed is None else evidence_of(parsed)
     known = memory.of(template, evidence)
-    if not has_probes_left(memory, evidence, running=running):
-        return False
-    if known.tests < FIRST_PROBES[evidence] or (known.tests == 1 and known.gains == 1.0):
-        return evidence is RenderEvidence.SHELL or _is_usual(memory, template)
-    after = PROBE_AGAIN_AFTER if evidence is not RenderEvidence.NONE else PROBE_BLINDLY_AFTER
-    return known.passed >= after * (min(known.in_vain, MAX_IN_VAIN) + 1)
+    if is_kept_rendered or memory.is_needed(template, evidence):
+        return RenderChoice.NEEDED
+    if memory.is_probe_due(template, evidence):
+        # An application may have a template for each of its pages. Where its other shells had to be rendered, nothing
+        # is gained by storing the first one of a template without what its scripts write.
+        is_known_app = evidence is RenderEvidence.SHELL and memory.needs_shells
+        is_now = (is_stored or is_known_app) and memory.has_probes_left(evidence, running=running)
+        return RenderChoice.PROBE if is_now else RenderChoice.AWAITED
+    if evidence is RenderEvidence.NONE and not known.tests:
+        return RenderChoice.NO_SIGNS
+    is_awaited = not known.tests and memory.has_probes_left(evidence)
+    return RenderChoice.AWAITED if is_awaited else RenderChoice.NO_GAIN
 
 
 def pages_to_render(memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
@@ -144,7 +192,7 @@ def pages_to_render(memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKe
             continue
         is_known_enough = is_dry or evidence is RenderEvidence.SHELL or known.tests or known.seen >= ENOUGH_EVIDENT
         is_asked = known.asked and known.passed < NEXT_CANDIDATE_AFTER * known.asked
-        if is_known_enough and not is_asked and is_probe_due(after, template, evidence, running=len(chosen)):
+        if is_known_enough and not is_asked and after.is_probe_due(template, evidence, running=len(chosen)):
             chosen.append(pages[-1])
             known = replace(known, asked=known.asked + 1)
             after = replace(after, templates={**after.templates, name: known})
@@ -157,63 +205,57 @@ def pages_to_render(memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKe
 _NOT_RENDERED = frozenset({RenderChoice.NO_SIGNS, RenderChoice.NO_GAIN, RenderChoice.AWAITED, RenderChoice.NO_BROWSER})
 
 
-def memory_after(
-    memory: RenderMemory,
-    url: Url,
-    key: PageKey,
-    *,
-    template: str,
-    evidence: RenderEvidence,
-    choice: RenderChoice,
-    gain: RenderGain | None,
-) -> RenderMemory:
+@dataclass(frozen=True, slots=True)
+class ReadPage:
+    """A page that was read without its scripts, its evidence, and what was chosen for it."""
+
+    url: Url
+    key: PageKey
+    template: str
+    evidence: RenderEvidence
+    choice: RenderChoice
+
+
+def memory_after(memory: RenderMemory, page: ReadPage, gain: RenderGain | None) -> RenderMemory:
     """Return the memory after a page was read and not rendered, or rendered to its end.
 
     gain: of its render; None where there was none, or it gave nothing.
     """
-    name = memory.name_of(template, evidence)
-    if choice.is_yes:
+    if page.choice.is_yes:
         gain = gain or NO_GAIN
-        is_needed = memory.is_needed(template, evidence)
-        is_of_one_page = choice is RenderChoice.NEEDED and gain.is_worth_it and not is_needed
-        memory = _with_additions(memory, url, gain)
+        is_needed = memory.is_needed(page.template, page.evidence)
+        additions = _additions_after(memory, page.url, gain)
+        memory = replace(memory, additions=additions)
         # A page that is kept as rendered brings its gain each time: that says nothing of the others.
-        if is_of_one_page:
+        if page.choice is RenderChoice.NEEDED and gain.is_worth_it and not is_needed:
             return memory
-        return _after_test(memory, name, evidence, key, choice=choice, is_gain=gain.is_worth_it)
-    if choice in _NOT_RENDERED:
-        return _after_pass(memory, name, key, is_evident=evidence is not RenderEvidence.NONE)
+        return _after_test(memory, page, is_gain=gain.is_worth_it)
+    if page.choice in _NOT_RENDERED:
+        known = memory.of(page.template, page.evidence)
+        known = replace(known, passed=known.passed + 1, seen=known.seen + 1)
+        return replace(_without_render(memory, page, known), pages=memory.pages + 1)
     return memory
 
 
-def memory_after_failure(
-    memory: RenderMemory, key: PageKey, *, template: str, evidence: RenderEvidence, choice: RenderChoice
-) -> RenderMemory:
+def memory_after_failure(memory: RenderMemory, page: ReadPage) -> RenderMemory:
     """Return the memory after a render that did not come to its end, through no fault of the page's: it is repeated."""
-    name = memory.name_of(template, evidence)
-    known = memory.templates.get(name, TemplateRenders())
+    known = memory.of(page.template, page.evidence)
     if known.failures + 1 >= MAX_FAILURES:
-        return _after_test(memory, name, evidence, key, choice=choice, is_gain=False)
-    known = replace(known, failures=known.failures + 1, asked=0)
-    raw = memory.raw if evidence is RenderEvidence.NONE else _with_raw(memory.raw, key, name)
-    return replace(memory, templates={**memory.templates, name: known}, raw=raw)
+        return _after_test(memory, page, is_gain=False)
+    return _without_render(memory, page, replace(known, failures=known.failures + 1, asked=0))
 
 
-def _with_additions(memory: RenderMemory, url: Url, gain: RenderGain) -> RenderMemory:
+def _additions_after(memory: RenderMemory, url: Url, gain: RenderGain) -> Mapping[int, int]:
     page, additions = hash_of(url), dict(memory.additions)
     for each in gain.additions:
         first = additions.pop(each, page)
         additions[each] = page if first == page else EVERYWHERE
-    for each in list(additions)[:-MAX_ADDITIONS]:
-        del additions[each]
-    return replace(memory, additions=additions)
+    return newest(additions, MAX_ADDITIONS)
 
 
-def _after_test(
-    memory: RenderMemory, name: str, evidence: RenderEvidence, key: PageKey, *, choice: RenderChoice, is_gain: bool
-) -> RenderMemory:
+def _after_test(memory: RenderMemory, page: ReadPage, *, is_gain: bool) -> RenderMemory:
     templates = dict(memory.templates)
-    for each in dict.fromkeys((name, f"{ALL} {evidence}")):
+    for each in dict.fromkeys((memory.name_of(page.template, page.evidence), f"{ALL} {page.evidence}")):
         before = templates.get(each, TemplateRenders())
         templates[each] = TemplateRenders(
             tests=before.tests + 1,
@@ -225,33 +267,17 @@ def _after_test(
     return replace(
         memory,
         templates=templates,
-        raw={each: its_name for each, its_name in memory.raw.items() if each != key},
+        raw={key: name for key, name in memory.raw.items() if key != page.key},
         pages=memory.pages + 1,
         gained=memory.gained + is_gain,
-        in_vain=memory.in_vain + (choice is RenderChoice.PROBE and not is_gain),
+        in_vain=memory.in_vain + (page.choice is RenderChoice.PROBE and not is_gain),
     )
 
 
-def _after_pass(memory: RenderMemory, name: str, key: PageKey, *, is_evident: bool) -> RenderMemory:
-    before = memory.templates.get(name, TemplateRenders())
-    after = replace(before, passed=before.passed + 1, seen=before.seen + 1)
-    return replace(
-        memory,
-        templates={**memory.templates, name: after},
-        raw=_with_raw(memory.raw, key, name) if is_evident else memory.raw,
-        pages=memory.pages + 1,
-    )
-
-
-def _with_raw(raw: Mapping[PageKey, str], key: PageKey, name: str) -> Mapping[PageKey, str]:
-    latest = {each: its_name for each, its_name in raw.items() if each != key} | {key: name}
-    for each in list(latest)[:-MAX_RAW]:
-        del latest[each]
-    return latest
-
-
-def _is_usual(memory: RenderMemory, template: str) -> bool:
-    """Whether so many pages of a template show evidence of a missing part that it may be the template's own."""
-    partial, plain = (memory.of(template, each) for each in (RenderEvidence.PARTIAL, RenderEvidence.NONE))
-    evident = partial.seen + partial.tests
-    return evident >= MIN_EVIDENT_SHARE * (evident + plain.seen + plain.tests)
+def _without_render(memory: RenderMemory, page: ReadPage, known: TemplateRenders) -> RenderMemory:
+    """Return the memory after a page was stored without its scripts. known: of its template, from now on."""
+    name, raw = memory.name_of(page.template, page.evidence), memory.raw
+    if page.evidence is not RenderEvidence.NONE:
+        latest = {key: others for key, others in raw.items() if key != page.key} | {page.key: name}
+        raw = newest(latest, MAX_RAW)
+    return replace(memory, templates={**memory.templates, name: known}, raw=raw)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
-from crawler.core.change.change import Change, Rung, Verdict, judge
-from crawler.core.change.difference import Difference, difference, distance_between, significant
-from crawler.core.change.mask import NoiseMask
+from crawler.core.change.change import Change, ComparedBlocks, Rung, Verdict, judge
+from crawler.core.change.difference import Difference, difference, significant
+from crawler.core.change.mask import ENOUGH_RETURNS, NoiseMask, learn_variants, returns_of, variant_of
 from crawler.core.change.observation import (
     Observation,
     has_second_fetches_left,
@@ -18,16 +18,15 @@ from crawler.core.change.observation import (
     update_mask,
     update_with_difference,
 )
-from crawler.core.change.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
 from crawler.core.http.backoff import http_date
 from crawler.core.http.response import Answer, Fetched, NotModified, Unreached
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.repeat_fetch import hidden_by_mask, wants_test
+from crawler.core.noise.words import numbers_of
 from crawler.core.novelty import sample_of
-from crawler.core.page.content import PageContent
 from crawler.core.page.fingerprint import digest
 from crawler.core.page.outline import Block, left_out
-from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
+from crawler.core.page.snapshot import Parsed, Version, parse, snapshot_of
 from crawler.core.soft_errors import SoftErrorSignals
 from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_visit, redirected_visit, unreached_visit
 from crawler.core.visit.links import canonical_of, feeds_of, links_of
@@ -39,23 +38,17 @@ ENOUGH_LOOKS = 100  # of a domain, after which only a sample of its pages teache
 SAMPLED_PART = 16  # one page in so many is in the sample
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The difference between a page and its Baseline under a mask, and its significant part.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(ComparedBlocks):
+    """A page compared with its Baseline under a mask that has learnt from this look.
 
-    under: the domain's mask before this look.  mask: the one compared with, which has learnt from this look.
+    under: the domain's mask before this look.
     signals: of a soft error, or None.  hidden: volatile blocks that differ, where nothing is significant.
-    unseen: the rung that decides where no block differs.
     """
 
     under: NoiseMask = field(repr=False)
-    mask: NoiseMask = field(repr=False)
-    found: Difference
-    significant: Difference
     signals: SoftErrorSignals | None
     hidden: Sequence[Block] = ()
-    unseen: Rung = Rung.VOLATILE
-    varies: bool = False  # some of it is a known variant of the page, and would be significant otherwise
 
 
 def compare(
@@ -289,13 +282,7 @@ def _parsed_visit(
         return passed_on_visit(target, answer, content, now=now, known=known)
     links, external_links = links_of(content, target=target, known=known)
     alias = canonical_of(content, links, known=known)
-    verdict = judge(before, after)
-    if comparison is not None:
-        compared = comparison.found, comparison.significant
-        distance = distance_between(parsed.blocks, *compared, comparison.mask)
-        verdict = judge(before, after, compared, distance=distance, unseen=comparison.unseen)
-        if comparison.varies and verdict.change is Change.COSMETIC:
-            verdict = replace(verdict, rung=Rung.VARIANT)
+    verdict = judge(before, after, comparison)
     signals = None
     if verdict.change in {Change.FIRST, Change.CHANGED}:
         signals = comparison.signals if comparison is not None else signals_of(target, parsed, baseline, known=known)
@@ -308,6 +295,10 @@ def _parsed_visit(
     is_dated = http_date(answer.date) is not None
     honest = is_honest(target, modified, verdict.change, now=now, is_dated=is_dated)
     age = change_age(target, modified, now=now) if honest else None
+    snapshot = None
+    if _is_new_version(verdict, before, after):
+        bits, headers = verdict.distance_bits, answer.headers
+        snapshot = snapshot_of(content, after, answer.body, answer.content_type, bits=bits, headers=headers)
     changed = verdict.change is Change.CHANGED and baseline is not None
     return replace(
         learnt_visit(target, verdict, answer, now=now, age=age),
@@ -317,7 +308,7 @@ def _parsed_visit(
         recipients=(alias,) if alias else tuple(link.key for link in links),
         external_links=() if alias else external_links,
         modified_honest=honest,
-        snapshot=_snapshot(content, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
+        snapshot=snapshot,
         mask=None if settled else _mask_after(target, parsed, comparison, now=now, known=known),
         evidence=Evidence(answer, parsed, baseline) if changed and baseline else None,
         signals=signals,
@@ -356,16 +347,3 @@ def _is_new_version(verdict: Verdict, before: Version | None, after: Version) ->
         has_text = before.fingerprint is not None and after.fingerprint is not None
         return after.text_digest != before.text_digest if has_text else after.body_digest != before.body_digest
     return verdict.change in {Change.FIRST, Change.CHANGED}
-
-
-def _snapshot(content: PageContent, answer: Fetched, version: Version, verdict: Verdict) -> Snapshot:
-    return Snapshot(
-        version=version,
-        title=content.title,
-        language=content.language,
-        content_type=answer.content_type,
-        text=content.main,
-        body=answer.body,
-        distance_bits=verdict.distance_bits,
-        headers=answer.headers,
-    )

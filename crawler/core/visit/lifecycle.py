@@ -29,23 +29,20 @@ from crawler.core.visit.visit import (
 LOOKS_BEFORE_A_FAILING_PAGE_PAYS = 3  # then it settles as a leaf, so that nothing holds cash for ever
 CONFIRM_404_AFTER = timedelta(minutes=30)  # the second fetch of a page that answers 404
 CONFIRM_404_AT_LEAST = timedelta(minutes=10)  # after the first 404; a second one sooner may be the same accident
-FIRST_404_COUNTS = timedelta(
-    days=1
-)  # across failures of other kinds: a 404 before and one after an outage are two firsts
+# Across failures of other kinds: a 404 before and one after an outage are two firsts.
+FIRST_404_COUNTS = timedelta(days=1)
 CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a soft error, or a move onto a page that existed, is confirmed no sooner
 LOOK_AGAIN_MISSING = timedelta(days=1)
 CROWD = 5  # pages that move to one target within CROWD_TIME: an outage, or a site that hides what it took away
 CROWD_TIME = timedelta(days=7)
 BULK_REDIRECT = "bulk_redirect"  # reason: many pages redirect to one target (a bulk redirect)
-REDIRECT_TO_EXISTING = (
-    "redirect_to_existing"  # reason: the target existed beside the page, so that a second look must confirm
-)
+# Reason: the target existed beside the page, so that a second look must confirm.
+REDIRECT_TO_EXISTING = "redirect_to_existing"
 CONFIRM_CROWD_AFTER = timedelta(days=3)  # between two looks; with the waits before it, a week after the first one
 LOOK_AGAIN_REDIRECT = timedelta(days=7)
 LOOK_AGAIN_GONE = timedelta(days=30)
-DEAD_SPREAD = (
-    0.5  # of the wait of a URL that never was a page, by its key, so that many found at once do not come back so
-)
+# Of the wait of a URL that never was a page, by its key, so that many found at once do not come back so.
+DEAD_SPREAD = 0.5
 MOST_REDIRECTS = 5  # one after another, before the page that the next one leads to is held back
 FIRST_HOLD = timedelta(days=1)  # of such a page; twice as long after each further redirect
 LOOK_AGAIN_REFUSED = timedelta(days=7)  # costs no request while robots.txt or the scope still refuse

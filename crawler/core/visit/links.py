@@ -45,7 +45,7 @@ def canonical_of(content: PageContent, links: tuple[Link, ...], *, known: Known)
 
 
 def link_of(raw: Url, *, depth: int, known: Known, is_list: bool = False) -> Link | None:
-    """An in-domain link; None for a link to another domain. depth: of its target.  is_list: it leads to a URL list."""
+    """An in-domain link; None for a link to another domain. depth, is_list: of the page that it leads to."""
     url = known.scope.home(raw)
     refusal = refusal_of(url, depth=depth, known=known, is_list=is_list)
     if refusal == Refusal.OTHER_DOMAIN.value:

@@ -10,27 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change, Rung, Verdict
-from crawler.core.freshness.signals import ChangeSignal, SignalSource
+from crawler.core.freshness.signals import SignalSource
 from crawler.core.http.response import Fetched
-from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import digest
 from crawler.core.page.lists.dates import ListDate
 from crawler.core.page.lists.url_list import ListEntry, ListKind, UrlList
-from crawler.core.page.snapshot import Snapshot, parse
+from crawler.core.page.snapshot import Snapshot, parse, snapshot_of
 from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE, failed_visit
 from crawler.core.visit.links import link_of
 from crawler.core.visit.update import learnt_visit
-from crawler.core.visit.visit import (
-    AWAY,
-    Known,
-    KnownList,
-    Link,
-    ListNews,
-    State,
-    Target,
-    Visit,
-    unchanged_visit,
-)
+from crawler.core.visit.visit import AWAY, Known, KnownList, Link, ListNews, State, Target, Visit, unchanged_visit
 
 LEAST_NEWS = 0.1  # of a look that told something: that one change hinted at is true with this chance
 MOST_NEWS = 50.0  # that one look counts for: more than that cannot be fetched before the list is asked again
@@ -70,16 +59,10 @@ def is_ahead(date: ListDate, *, now: datetime) -> bool:
     return date.at > now + MAX_AHEAD
 
 
-def signal_of(
-    url: Url,
-    date: ListDate,
-    *,
-    source: SignalSource,
-    before: datetime | None,
-    last_good_at: datetime | None,
-    now: datetime,
-) -> ChangeSignal | None:
-    """What an entry's date says of a page that is known: that it has changed since the last good look; None: nothing.
+def signaled_at(
+    date: ListDate, *, before: datetime | None, last_good_at: datetime | None, now: datetime
+) -> datetime | None:
+    """Return when a known page has changed since its last good look, by an entry's date; None if that says nothing.
 
     before: the date that lists of this source gave it last.  A date that moved tells of a change within its span, so
     that a day on which the page was looked at may be later than the look. One that is read for the first time has to
@@ -90,7 +73,7 @@ def signal_of(
     latest = date.at if before is None else date.end
     if latest <= last_good_at or (before is not None and date.at <= before):
         return None
-    return ChangeSignal(url=url, source=source, at=min(date.end, now))
+    return min(date.end, now)
 
 
 def news_of(news: ListNews, known: KnownList) -> float:
@@ -183,12 +166,6 @@ def _snapshot(target: Target, url_list: UrlList) -> Snapshot:
     body = summary_of(url_list)
     parsed = parse(body, url=target.url, content_type=SUMMARY_TYPE, robots_tag=None, outlined=False)
     number = target.version.number + 1 if target.version else 1
-    return Snapshot(
-        # Without a fingerprint: all of them say nearly the same.
-        version=replace(parsed.version, number=number, fingerprint=None),
-        title="",
-        language="",
-        content_type=SUMMARY_TYPE,
-        text=parsed.content.main,
-        body=body,
-    )
+    # Without a fingerprint: all of them say nearly the same.
+    version = replace(parsed.version, number=number, fingerprint=None)
+    return snapshot_of(parsed.content, version, body, SUMMARY_TYPE)

@@ -11,8 +11,14 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.snapshot import Parsed
 from crawler.core.page_rules import PageRules
-from crawler.core.rendering.choice import choice_of
-from crawler.core.rendering.memory import RenderMemory, memory_after, memory_after_failure, pages_to_render
+from crawler.core.rendering.memory import (
+    ReadPage,
+    RenderMemory,
+    choice_of,
+    memory_after,
+    memory_after_failure,
+    pages_to_render,
+)
 from crawler.core.rendering.outcome import (
     NO_RENDERING,
     NotRendered,
@@ -143,22 +149,11 @@ class PageReader:
         """What renders have brought, with this look. One that failed for no fault of the page's was none."""
         if read.evidence is None:
             return memory
-        template = template_of(target.url)
+        page = ReadPage(target.url, target.key, template_of(target.url), read.evidence, read.choice)
         if read.choice.is_yes and read.gain is None and not read.is_fault_of_page:
-            if _is_rendered(target) or read.choice is RenderChoice.ALWAYS:
-                return memory
-            return memory_after_failure(
-                memory, target.key, template=template, evidence=read.evidence, choice=read.choice
-            )
-        return memory_after(
-            memory,
-            target.url,
-            target.key,
-            template=template,
-            evidence=read.evidence,
-            choice=read.choice,
-            gain=read.gain,
-        )
+            is_expected = _is_rendered(target) or read.choice is RenderChoice.ALWAYS
+            return memory if is_expected else memory_after_failure(memory, page)
+        return memory_after(memory, page, read.gain)
 
     def _choice(self, target: Target, answer: Fetched, plain: Parsed | None, known: Known) -> RenderChoice:
         is_named = target.wanted is Wanted.TO_RENDER  # by pages_to_render, which bounds the probes that it names

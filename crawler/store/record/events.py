@@ -13,7 +13,7 @@ from crawler.core.change.word_diff import around_change, cut_at_word
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.lists.url_list import ListKind
-from crawler.core.page.outline import Block
+from crawler.core.page.outline import Block, Sides
 from crawler.core.visit.visit import State, Visit
 from crawler.store.database import Connection
 from crawler.store.record.novelty import Turn
@@ -28,7 +28,6 @@ MOST_BLOCK_CHARS = 500
 BOILERPLATE = "boilerplate"  # of an event that is the site's and no page's
 HELD_BACK, LET_GO = "held_back", "let_go"  # of an event that is of all pages like that one
 REFUSED = "refused"  # of an event that no look brought: the page may not be asked for any more
-Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
 
 
 async def write(
@@ -76,10 +75,7 @@ def parts_of(visit: Visit) -> str:
 
 def _blocks(visit: Visit) -> Jsonb | None:
     left = visit.verdict.significant
-    if not left:
-        return None
-    came, went = ((None, place) for place in left.added), ((place, None) for place in left.removed)
-    return _written((*left.replaced, *went, *came))
+    return _written(left.sides) if left else None
 
 
 def _written(blocks: Iterable[Sides]) -> Jsonb:

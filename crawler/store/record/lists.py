@@ -14,7 +14,7 @@ from crawler.core.freshness.signals import ChangeSignal, SignalSource
 from crawler.core.freshness.terms import Defaults, Wanted
 from crawler.core.http.urls import PageKey
 from crawler.core.opic.order import Order
-from crawler.core.visit.lists import ListedLink, is_ahead, signal_of
+from crawler.core.visit.lists import ListedLink, is_ahead, signaled_at
 from crawler.core.visit.update import TEACHES
 from crawler.core.visit.visit import TEMPORARY, Link, State, Visit
 from crawler.store.claim.held import fence
@@ -190,13 +190,11 @@ async def _compare_dates(
     for key, before, was_open, last_good_at in rows:
         listed = dated[PageKey(key)]
         assert listed.date is not None
-        signal = signal_of(
-            listed.link.url, listed.date, source=chunk.source, before=before, last_good_at=last_good_at, now=at
-        )
-        if signal is not None and not was_open:
-            signals.append(signal)
+        changed_at = signaled_at(listed.date, before=before, last_good_at=last_good_at, now=at)
+        if changed_at is not None and not was_open:
+            signals.append(ChangeSignal(listed.link.url, chunk.source, changed_at))
         if before is None or listed.date.at > before:
-            moved.append((key, listed.date.at, signal is not None))
+            moved.append((key, listed.date.at, changed_at is not None))
     if moved:
         values |= to_columns(DATE_COLUMNS, moved) | {"list_key": chunk.list_key}
         await connection.execute(PUT_DATES, values, binary=True)

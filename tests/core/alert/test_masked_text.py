@@ -23,7 +23,7 @@ def test_what_differs_from_fetch_to_fetch_is_left_out() -> None:
     volatile = NO_MASK.volatile
     for page in (b"a" * 16, b"b" * 16, b"c" * 16):
         volatile = learn_from_repeat(
-            volatile, page=PageKey(page), replaced=[(PAGE[2], again[2])], others=(), first=PAGE, second=again
+            volatile, page=PageKey(page), differing=[(PAGE[2], again[2])], first=PAGE, second=again
         )
 
     said = masked_text(again, NoiseMask(volatile=volatile))

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from crawler.core.change.boilerplate import MOST_COUNTED, NO_BOILERPLATE, Boilerplate, learn_page
+from crawler.core.change.boilerplate import ENOUGH_TURNS, MOST_COUNTED, NO_BOILERPLATE, Boilerplate, learn_page
 from crawler.core.change.difference import SAME
 from crawler.core.http.urls import PageKey
 from tests.core.pages import Domain
@@ -140,7 +140,7 @@ def test_what_one_page_alone_says_where_the_boilerplate_says_something_else_now_
 
     domain.first(available, path="9")
     left = domain.look(available, available.replace("<tr><td>Available", ""), path="4")
-    assert [place.text for place in left.removed] == ["Available"]
+    assert [(was and was.text, now) for was, now in left.sides] == [("Available", None)]
 
 
 def test_a_site_that_is_restyled_by_other_classes_has_no_news() -> None:
@@ -164,7 +164,7 @@ def test_blocks_that_stand_side_by_side_are_not_said_by_turns() -> None:
         boilerplate = learn_page(boilerplate, met(n), [(1, 10), (1, 11), (1, 12), (1, 13)])
 
     assert boilerplate.contains(13)
-    assert not boilerplate.turns(1)
+    assert not boilerplate.turns_to(13)
 
 
 def test_entries_that_came_side_by_side_after_one_had_gone_are_one_turn() -> None:
@@ -175,7 +175,7 @@ def test_entries_that_came_side_by_side_after_one_had_gone_are_one_turn() -> Non
 
     assert boilerplate.has_dropped(12)
     assert boilerplate.contains(15)
-    assert not boilerplate.turns(1)
+    assert not boilerplate.turns_to(13)
 
 
 def test_the_tables_are_bounded_and_what_most_pages_have_stays() -> None:
@@ -208,5 +208,5 @@ def test_pages_of_thousands_of_blocks_neither_push_out_the_boilerplate_nor_make_
         boilerplate = learn_page(boilerplate, met(n), [*menu, *own, *foot])
 
     assert all(boilerplate.contains(form) for form in (10, 11, 12))
-    assert not any(boilerplate.turns(path) for path in (1, 2, 3, *range(100, 150)))
+    assert max(boilerplate.turned.values()) < ENOUGH_TURNS
     assert len(boilerplate.counts) <= MOST_COUNTED

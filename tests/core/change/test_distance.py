@@ -1,6 +1,8 @@
 """How far two versions are apart: in the text of the page itself, whatever its frame and its clocks do."""
 
-from crawler.core.change.difference import Distance, difference, distance_between, significant
+from typing import NamedTuple
+
+from crawler.core.change.difference import difference, distance_between, significant
 from crawler.core.page.fingerprint import distance_bits, fingerprint_of
 from tests.core.pages import DAY, NOON, Domain, blocks, texts
 
@@ -11,11 +13,16 @@ SENTENCES = "".join(
 MENU = "".join(f"<li><a href=/{name}>{name} and all that belongs to it</a>" for name in ("one", "two", "three", "four"))
 
 
+class Distance(NamedTuple):
+    bits: int | None
+    blocks: float
+
+
 def between(domain: Domain, before: str, after: str) -> Distance:
     old, new = blocks(before), blocks(after)
     found = difference(old, new, domain.mask.volatile)
     own = significant(found, domain.mask, then=NOON - DAY, now=NOON)
-    return distance_between(new, found, own, domain.mask)
+    return Distance(*distance_between(found, own, domain.mask))
 
 
 def test_the_more_of_a_text_is_replaced_the_further_it_is() -> None:

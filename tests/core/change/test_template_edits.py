@@ -6,18 +6,13 @@ import pytest
 
 from crawler.core.change.difference import Difference, difference, significant
 from crawler.core.change.edits import (
-    MOST_EDITS,
-    WITHIN,
-    TemplateEdits,
     language_of,
-    learn_template_edits,
     name_of,
     take_due,
 )
 from crawler.core.change.mask import NO_MASK
-from crawler.core.change.observation import Observation, update_mask
+from crawler.core.change.observation import MOST_EDITS, WITHIN, Observation, learn_template_edits, update_mask
 from crawler.core.http.urls import Url, key_of
-from crawler.core.noise.noise import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, blocks, paragraph
 
 MENUS = {"": "Home News Docs Community", "fr": "Accueil Actus Manuel Forum"}
@@ -84,7 +79,7 @@ def test_a_page_with_a_text_of_its_own_beside_the_edit_has_that_as_its_change() 
     found = site.look(url("fr", 2), page("fr", 2, menu=menu, own="<p>another text</p>"))
 
     assert [(was.text, now.text) for was, now in found.replaced] == [("fr text of 2", "another text")]
-    assert not found.added
+    assert len(found.sides) == 1
 
 
 def test_a_field_that_says_the_same_on_some_pages_is_each_pages_own() -> None:
@@ -164,17 +159,10 @@ def test_a_page_shares_its_name_with_translations_and_its_index() -> None:
 
 
 def test_what_is_known_of_template_edits_is_bounded() -> None:
-    known: TemplateEdits = {}
+    mask = NO_MASK
     block = paragraph("new")
     for n in range(MOST_EDITS + 10):
-        known = learn_template_edits(
-            known,
-            [(n, (None, block))],
-            page=key_of(url("", n)),
-            language="",
-            forms=set(),
-            volatile=NOTHING_VOLATILE,
-            at=NOON,
-        )
+        seen = Observation(key_of(url("", n)), (block,), NOON)
+        mask = learn_template_edits(mask, [(n, (None, block))], seen, forms=set())
 
-    assert list(known) == list(range(10, MOST_EDITS + 10))
+    assert list(mask.template_edits) == list(range(10, MOST_EDITS + 10))

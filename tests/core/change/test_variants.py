@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.change.change import Change, Rung
-from crawler.core.change.variants import MOST_BLOCKS, MOST_VARIANTS, Variants, learn_variants, returns_of, variant_of
+from crawler.core.change.mask import MOST_BLOCKS, MOST_VARIANTS, Variants, learn_variants, returns_of, variant_of
 from crawler.core.http.urls import PageKey
 from crawler.core.page.snapshot import Parsed, parse
 from crawler.core.visit.decide import compare, decide

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from crawler.core.change.difference import SAME
 from crawler.core.http.urls import Url, key_of
-from crawler.core.noise.noise import MOST_NOISE, MOST_PATHS, MOST_PATTERNS, MOST_SAME, NOTHING_VOLATILE, Volatile
+from crawler.core.noise.noise import MOST_PATHS, MOST_PATTERNS, NOTHING_VOLATILE, Volatile
 from crawler.core.noise.relative_time import counts_time, learn_elapsed
-from crawler.core.noise.repeat_fetch import learn_from_repeat, with_replaced
+from crawler.core.noise.repeat_fetch import MOST_NOISE, MOST_SAME, learn_from_repeat, with_replaced
 from crawler.core.noise.stability import MOST_MOVED, STEADY
 from crawler.core.noise.words import NUMBER
 from crawler.core.page.outline import Block, BlockKind
@@ -27,7 +27,7 @@ def learnt(*pairs: tuple[str, str]) -> Volatile:
     known = NOTHING_VOLATILE
     for before, after in (*pairs, *pairs):
         one, other = paragraph(before), paragraph(after)
-        known = learn_from_repeat(known, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
+        known = learn_from_repeat(known, page=PAGE, differing=[(one, other)], first=[one], second=[other])
     return known
 
 
@@ -103,7 +103,7 @@ def test_two_texts_that_share_nothing_are_no_pattern_but_noise() -> None:
 
     known = NOTHING_VOLATILE
     for _ in range(2):
-        known = learn_from_repeat(known, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
+        known = learn_from_repeat(known, page=PAGE, differing=[(one, other)], first=[one], second=[other])
 
     assert with_replaced(NOTHING_VOLATILE, one, other, once={}, moved={}) is None
     assert known.patterns == {}
@@ -135,7 +135,9 @@ def test_a_path_on_which_most_blocks_differ_in_fetch_after_fetch_is_noise_whatev
     known = NOTHING_VOLATILE
     for page, one, other in ((PAGE, "boots", "isles of joy"), (OTHER, "cars for sale", "hats"), (PAGE, "x", "y z")):
         before, after = paragraph(one), paragraph(other)
-        known = learn_from_repeat(known, page=page, replaced=[], others=[before, after], first=[before], second=[after])
+        known = learn_from_repeat(
+            known, page=page, differing=[(before, None), (None, after)], first=[before], second=[after]
+        )
 
     assert known.is_noise(paragraph("never seen before"))
 
@@ -145,7 +147,7 @@ def test_a_place_that_stood_still_in_enough_second_fetches_needs_no_more_until_i
     known = NOTHING_VOLATILE
     for _ in range(3):
         assert not known.is_tested(still)
-        known = learn_from_repeat(known, page=PAGE, replaced=[], others=[], first=[still], second=[still])
+        known = learn_from_repeat(known, page=PAGE, differing=[], first=[still], second=[still])
 
     assert known.is_tested(still)
     assert not known.is_unknown(still)
@@ -249,15 +251,14 @@ def test_a_price_that_rises_by_one_a_day_is_news_each_day_and_so_is_its_jump() -
 def test_the_tables_are_bounded_and_the_oldest_are_forgotten(many: int) -> None:
     first = [Block(n, f"at 10:1{n % 10}") for n in range(many)]
     second = [Block(n, f"at 11:2{n % 10}") for n in range(many)]
-    lost = [Block(n, "x") for n in range(MOST_NOISE + 50)]
+    lost = [(None, Block(n, "x")) for n in range(MOST_NOISE + 50)]
 
     known = NOTHING_VOLATILE
     for start in (50, 0):
         known = learn_from_repeat(
             known,
             page=PAGE,
-            replaced=list(zip(first[start : MOST_PATTERNS + 50], second[start:], strict=False)),
-            others=lost,
+            differing=[*zip(first[start : MOST_PATTERNS + 50], second[start:], strict=False), *lost],
             first=first,
             second=second,
         )
@@ -317,10 +318,8 @@ def test_a_banner_that_was_the_same_in_some_second_fetches_is_one_all_the_same()
     one, other = paragraph("Moderators wanted"), paragraph("The meetup moved to the harbour")
     known = NOTHING_VOLATILE
     for n, second in enumerate((one, other, one, other, other)):
-        lost = [one, second] if second is not one else []
-        known = learn_from_repeat(
-            known, page=OTHER if n % 2 else PAGE, replaced=[], others=lost, first=[one], second=[second]
-        )
+        lost = [(one, None), (None, second)] if second is not one else []
+        known = learn_from_repeat(known, page=OTHER if n % 2 else PAGE, differing=lost, first=[one], second=[second])
 
     assert known.is_noise(paragraph("Donate to keep us running"))
 
@@ -338,9 +337,10 @@ def test_what_stands_in_place_of_a_banner_that_came_within_seconds_was_one() -> 
     one, other, third = paragraph("Vote"), paragraph("Join us today"), paragraph("Never seen within seconds")
     known = NOTHING_VOLATILE
     for _ in range(4):
-        known = learn_from_repeat(known, page=PAGE, replaced=[], others=[], first=[one], second=[one])
+        known = learn_from_repeat(known, page=PAGE, differing=[], first=[one], second=[one])
     for _ in range(2):
-        known = learn_from_repeat(known, page=PAGE, replaced=[], others=[one, other], first=[one], second=[other])
+        lost = [(one, None), (None, other)]
+        known = learn_from_repeat(known, page=PAGE, differing=lost, first=[one], second=[other])
 
     assert not known.is_noise(third)
     assert known.is_by_turns(third, one)

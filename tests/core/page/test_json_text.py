@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.page import json_text
-from crawler.core.page.json_text import read_json
+from crawler.core.page.document import MAX_JSON_CHARS, read_json
 
 
 def text_of(source: str) -> str:
@@ -70,7 +69,7 @@ def test_what_is_no_json_is_its_own_text(source: str) -> None:
         "[" * 200 + "]" * 200,
         "[" * 1_000_000,
         '{"a":' * 1_000_000,
-        "[" + "1," * json_text.MOST_CHARS + "1]",
+        "[" + "1," * MAX_JSON_CHARS + "1]",
         '{"' + "k" * 50_000 + '":[' + "1," * 1000 + "1]}",
     ],
     ids=["nested", "open lists", "open objects", "large", "multiplied"],

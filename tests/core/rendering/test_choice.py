@@ -5,7 +5,6 @@ import pytest
 from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.core.page.script_signs import has_scripts
 from crawler.core.page.snapshot import Parsed, parse
-from crawler.core.rendering.choice import choice_of
 from crawler.core.rendering.memory import (
     FREE_PROBES,
     MAX_ADDITIONS,
@@ -14,7 +13,9 @@ from crawler.core.rendering.memory import (
     NO_RENDERS,
     OTHERS,
     PROBE_AGAIN_AFTER,
+    ReadPage,
     RenderMemory,
+    choice_of,
     memory_after,
     memory_after_failure,
     pages_to_render,
@@ -54,7 +55,7 @@ def passed(
 ) -> RenderMemory:
     """Return the memory after a page that was not rendered."""
     url, evidence = Url(f"http://site.test{path}"), evidence_of(read(body))
-    return memory_after(memory, url, key(path), template=template, evidence=evidence, choice=choice, gain=None)
+    return memory_after(memory, ReadPage(url, key(path), template, evidence, choice), None)
 
 
 def rendered(
@@ -70,14 +71,13 @@ def rendered(
     url, plain = Url(f"http://site.test{path}"), read(before, path)
     gain = gain_of(plain, read(after, path), usual=memory.usual_beside(url))
     evidence = evidence_of(plain)
-    return memory_after(memory, url, key(path), template=template, evidence=evidence, choice=choice, gain=gain)
+    return memory_after(memory, ReadPage(url, key(path), template, evidence, choice), gain)
 
 
 def failed(memory: RenderMemory, choice: RenderChoice, template: str = "/a/*") -> RenderMemory:
     """Return the memory after the render of a shell that did not come to its end."""
-    return memory_after_failure(
-        memory, key("/a/amber"), template=template, evidence=RenderEvidence.SHELL, choice=choice
-    )
+    page = ReadPage(Url("http://site.test/a/amber"), key("/a/amber"), template, RenderEvidence.SHELL, choice)
+    return memory_after_failure(memory, page)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ import pytest
 
 from crawler.core.change.change import Change, Rung
 from crawler.core.freshness.belief import PRIOR
-from crawler.core.freshness.signals import SignalSource
 from crawler.core.http.response import Fetched
 from crawler.core.http.robots import parse_robots
 from crawler.core.http.urls import Scope, Url, key_of
 from crawler.core.page.lists.dates import ListDate
 from crawler.core.page.lists.url_list import UrlList, read_url_list
-from crawler.core.visit.lists import MOST_NEWS, list_visit, listed_links, no_list_visit, signal_of, worth_after
+from crawler.core.visit.lists import MOST_NEWS, list_visit, listed_links, no_list_visit, signaled_at, worth_after
 from crawler.core.visit.visit import Known, KnownList, ListNews, State, Target, refusal_of
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -28,8 +27,7 @@ KNOWN = Known(
 
 
 def said(date: ListDate, *, before: datetime | None, seen: datetime | None) -> datetime | None:
-    signal = signal_of(PAGE, date, source=SignalSource.SITEMAP, before=before, last_good_at=seen, now=NOW)
-    return signal.at if signal else None
+    return signaled_at(date, before=before, last_good_at=seen, now=NOW)
 
 
 def test_a_date_tells_of_a_change_only_where_it_moved_to_after_the_last_look() -> None:

@@ -7,8 +7,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.change.variants import learn_variants
+from crawler.core.change.mask import NO_MASK, NoiseMask, learn_variants
 from crawler.core.domain import Domain
 from crawler.store.database import Database
 from crawler.store.learned.memories import MASK, mask_of, pack_mask, put_memory
