@@ -7,6 +7,8 @@ import typer
 from crawler.app.settings import SettingsPatch
 from crawler.cli import values
 from crawler.cli.exits import DONE
+from crawler.cli.lazy import crawl as app
+from crawler.cli.lazy import crawl_output, maintenance, preview
 from crawler.cli.options import At, Json, Offline
 from crawler.cli.session import settings
 from crawler.cli.settings_options import NOTHING, with_settings
@@ -49,21 +51,15 @@ def crawl(
         recrawl crawl docs.example.com --dry-run
         recrawl crawl http://127.0.0.1:8000/ --allow-private --json
     """
-    from crawler.app.running.maintenance import check_plugins
-
     time_limit = values.span(shift_time) if shift_time else None
     if not names and not due:
         raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
-    check_plugins(settings())
+    maintenance.check_plugins(settings())
     if dry_run:
-        from crawler.cli.crawling import preview
-
         preview.preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
         return DONE
-    from crawler.app.crawl import CrawlRequest
-    from crawler.cli.crawling import crawl_output
 
-    request = CrawlRequest(
+    request = app.CrawlRequest(
         role="crawl",
         at=at,
         max_pages=pages,

@@ -3,19 +3,17 @@
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.lazy import hints, registration
 from crawler.cli.options import At, Json
 from crawler.cli.output import print_json, say
 from crawler.cli.session import with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
-
-if TYPE_CHECKING:
-    from crawler.app.hints import Url
 
 MAX_LINE = 8192  # characters of a line; a page's URL has as many bytes at most
 
@@ -42,11 +40,9 @@ def hint(
         my-cms --changed-urls | recrawl hint - --source my-cms
         recrawl hint https://docs.example.com/news --at 2026-03-01T08:00Z --json
     """
-    from crawler.app.hints import leave_hints, require_source
-
-    require_source(source)  # before standard input is read
+    hints.require_source(source)  # before standard input is read
     wanted, now = list(_urls(urls)), at or datetime.now(UTC)
-    found = with_database(lambda db, _: leave_hints(db, wanted, source=source, at=now))
+    found = with_database(lambda db, _: hints.leave_hints(db, wanted, source=source, at=now))
     if as_json:
         print_json({"source": source, "at": now, "taken": found.taken, "refused": found.refused})
     else:
@@ -57,15 +53,13 @@ def hint(
     return DONE if sum(found.taken.values()) else PROBLEM
 
 
-def _urls(texts: Sequence[str]) -> "Iterator[Url]":
-    from crawler.app.hints import MAX_HINTS
-    from crawler.app.registration import url_of
+def _urls(texts: Sequence[str]) -> "Iterator[hints.Url]":
 
     for n, (place, text) in enumerate(_lines(texts)):
-        if n >= MAX_HINTS:
-            raise BadInput(f"more than {MAX_HINTS:,} URLs at a time")
+        if n >= hints.MAX_HINTS:
+            raise BadInput(f"more than {hints.MAX_HINTS:,} URLs at a time")
         try:
-            yield url_of(text)
+            yield registration.url_of(text)
         except BadInput as error:
             raise BadInput(f"{place}{error}") from error
 

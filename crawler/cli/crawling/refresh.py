@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from crawler.cli.lazy import refresh as app
+from crawler.cli.lazy import status
 from crawler.cli.options import At, DomainName, Json
 from crawler.cli.output import print_json, say
 from crawler.cli.session import settings, with_database
@@ -29,20 +31,17 @@ def refresh(
         recrawl refresh docs.example.com --prefix /guide/
         recrawl refresh https://docs.example.com/guide/intro
     """
-    from crawler.app.refresh import refresh, start_recrawl
-    from crawler.app.status import format_wait
-
-    done = with_database(lambda db, _: refresh(db, settings(), domain, prefix=prefix or "", at=at))
+    done = with_database(lambda db, _: app.refresh(db, settings(), domain, prefix=prefix or "", at=at))
     name, pages = done.domain.authority, done.pages
     # A run would live in the time of the clock.
-    seen_at = start_recrawl(settings(), done.domain, done.prefix) if at is None else None
+    seen_at = app.start_recrawl(settings(), done.domain, done.prefix) if at is None else None
     if as_json:
         print_json({"domain": name, "prefix": done.prefix, "pages": pages, "run": seen_at, "not_now": done.wait})
         return
     when = "now" if at is None else f"at {format_instant(at)}"
     say(f"{format_count(pages, 'page')} under {done.prefix} {'is' if pages == 1 else 'are'} due {when}")
     if done.wait is not None and done.wait.reason.is_obstacle:
-        say(f"They wait: {name} {format_wait(done.wait, done.domain, now=at or datetime.now(UTC))}")
+        say(f"They wait: {name} {status.format_wait(done.wait, done.domain, now=at or datetime.now(UTC))}")
     elif seen_at:
         say(f"The running stack fetches them now: {seen_at}")
     else:

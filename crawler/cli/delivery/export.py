@@ -4,18 +4,17 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from crawler.cli.lazy import exports
+from crawler.cli.lazy import progress as bars
 from crawler.cli.options import Json
 from crawler.cli.output import out, print_json, remark, telling_of_cursors
 from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
-
-if TYPE_CHECKING:
-    from crawler.app.delivery.exports import Database, Exported, ExportRequest
 
 
 def export(
@@ -53,18 +52,15 @@ def export(
         recrawl export docs.example.com --chunks --since 4711
         recrawl export docs.example.com --format warc --to docs.warc.gz --versions
     """
-    from crawler.app.delivery.exports import ExportRequest, export_pages
-    from crawler.cli.progress import PagesWritten
-
-    request = ExportRequest(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
+    request = exports.ExportRequest(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
     if request.format.is_binary and to is None and out().is_terminal:
         raise BadInput(f"{request.format} is nothing for a terminal: --to FILE")
     if as_json and to is None:
         raise BadInput("--json tells what was written, so that --to has to say where")
 
-    async def work(db: "Database", _: Interrupts) -> "Exported":
-        with PagesWritten() as progress:
-            return await export_pages(
+    async def work(db: "exports.Database", _: Interrupts) -> "exports.Exported":
+        with bars.PagesWritten() as progress:
+            return await exports.export_pages(
                 db, request, open_stream=lambda: sys.stdout.buffer, at=datetime.now(UTC), on_progress=progress
             )
 
@@ -77,10 +73,9 @@ def export(
         remark(f"{format_count(done.pages, noun)}; what changes from now on: {_next(request, done)}")
 
 
-def _next(request: "ExportRequest", done: "Exported") -> str:
-    from crawler.app.delivery.exports import Format, What
+def _next(request: "exports.ExportRequest", done: "exports.Exported") -> str:
 
-    given = [f"--format {request.form}"] if request.form != Format.JSONL else []
-    given += [f"--{request.what}"] if request.what is not What.PAGES else []
+    given = [f"--format {request.form}"] if request.form != exports.Format.JSONL else []
+    given += [f"--{request.what}"] if request.what is not exports.What.PAGES else []
     given += [f"--to {quote(str(request.to))}"] if request.to is not None and request.format.is_folder else []
     return " ".join(["recrawl export", request.domain, *given, f"--since {done.cursor}"])

@@ -1,18 +1,17 @@
 """recrawl feed: the addresses of Atom feeds."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from crawler.cli.lazy import feeds
+from crawler.cli.lazy import kinds as change_kinds
 from crawler.cli.options import Json, Kinds
 from crawler.cli.output import pick, print_found, print_outcome, remark
 from crawler.cli.session import settings, with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_instant
-
-if TYPE_CHECKING:
-    from crawler.app.delivery.feeds import FeedAddress
 
 LINKED = "what the pages link to"
 
@@ -47,8 +46,6 @@ def feed(
         recrawl feed --list
         recrawl feed --revoke phone
     """
-    from crawler.app.delivery import feeds
-
     if list_all + (revoke is not None) + revoke_all > (what is None and kind is None and name is None):
         raise BadInput("--list, --revoke and --revoke-all go alone")
     home = settings().home.resolve()
@@ -77,20 +74,18 @@ def feed(
 
 
 def _give(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
-    from crawler.app.delivery.feeds import give_feed
-    from crawler.format.kinds import parse_kinds
 
     if kinds is not None:
-        parse_kinds(kinds)
+        change_kinds.parse_kinds(kinds)
     found = with_database(
-        lambda db, _: give_feed(db, settings(), what, kinds=kinds or "", name=name, at=datetime.now(UTC))
+        lambda db, _: feeds.give_feed(db, settings(), what, kinds=kinds or "", name=name, at=datetime.now(UTC))
     )
     print_outcome({"name": found.name, "feed": found.url, "is_served": found.is_served}, found.url, as_json=as_json)
     if not as_json and not found.is_served:
         remark("Nobody answers there now: recrawl serve, or recrawl up")
 
 
-def _describe(address: "FeedAddress") -> dict[str, object]:
+def _describe(address: "feeds.FeedAddress") -> dict[str, object]:
     about = pick(address.wanted, "domain", "prefix", "kinds") if address.wanted is not None else {}
     fields = {name: about.get(name) or None for name in ("domain", "prefix", "kinds")}
     return {"name": address.name, "made_at": address.made_at, **fields}

@@ -1,17 +1,15 @@
 """recrawl sync: an index of the pages brought in step once, or kept so while the feed grows."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
+from crawler.cli.lazy import exports, progress
 from crawler.cli.options import Json
 from crawler.cli.output import print_json, print_json_line, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.format.values import format_count
-
-if TYPE_CHECKING:
-    from crawler.app.delivery.exports import Database, IndexSync, SyncRound
 
 
 def sync(
@@ -45,18 +43,16 @@ def sync(
         recrawl sync postgresql://search@localhost/search
         sqlite3 docs.sqlite "SELECT heading, text FROM chunk_text WHERE chunk_text MATCH 'pear' ORDER BY rank LIMIT 5"
     """
-    from crawler.app.delivery.exports import open_index
-    from crawler.cli.progress import PagesWritten
 
-    def document(found: "SyncRound") -> dict[str, object]:
+    def document(found: "exports.SyncRound") -> dict[str, object]:
         return {"index": _without_password(target), "domains": found.done, "forgotten": found.forgotten}
 
-    async def tell_rounds(index: "IndexSync") -> None:
+    async def tell_rounds(index: "exports.IndexSync") -> None:
         async for found in index.follow(anew=anew, on_outage=lambda error: remark(f"{error}; it is asked again")):
             print_json_line(document(found)) if as_json else _show(found)
 
-    async def work(db: "Database", interrupts: Interrupts) -> "SyncRound | None":
-        async with open_index(db, target, names or (), progress=PagesWritten) as index:
+    async def work(db: "exports.Database", interrupts: Interrupts) -> "exports.SyncRound | None":
+        async with exports.open_index(db, target, names or (), progress=progress.PagesWritten) as index:
             if not follow:
                 return await index.sync(anew=anew)
             await interrupts.or_stop(tell_rounds(index))
@@ -67,7 +63,7 @@ def sync(
         print_json(document(found)) if as_json else _show(found)
 
 
-def _show(found: "SyncRound") -> None:
+def _show(found: "exports.SyncRound") -> None:
     for name, synced in found.done.items():
         how = "all pages read" if synced.is_anew else "what has changed"
         say(f"{name}: {format_count(synced.put, 'page')} put, {synced.removed:,} taken out ({how})")
@@ -78,9 +74,8 @@ def _show(found: "SyncRound") -> None:
 
 
 def _without_password(target: str) -> str:
-    from crawler.app.delivery.exports import is_database
 
     parts = urlsplit(target)
-    if not is_database(target) or parts.password is None:
+    if not exports.is_database(target) or parts.password is None:
         return target
     return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", "@", 1)))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from crawler.cli import values
+from crawler.cli.lazy import tokens
 from crawler.cli.options import Json
 from crawler.cli.output import pick, print_found, print_outcome, remark
 from crawler.cli.session import settings
@@ -32,9 +33,7 @@ def add(
         recrawl tokens add search
         curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:4280/api/v1/domains
     """
-    from crawler.app.running.tokens import add_token
-
-    token = add_token(settings(), name, expires=expires, at=datetime.now(UTC))
+    token = tokens.add_token(settings(), name, expires=expires, at=datetime.now(UTC))
     print_outcome({"name": name, "token": token}, token, as_json=as_json)
     if not as_json:
         remark("It is not shown again. The server is: recrawl serve")
@@ -48,9 +47,7 @@ def list_all(as_json: Json = False) -> None:
 
         recrawl tokens list
     """
-    from crawler.app.running.tokens import list_tokens
-
-    found = list_tokens(settings())
+    found = tokens.list_tokens(settings())
     rows = (
         {
             "name": each.name,
@@ -71,7 +68,5 @@ def revoke(name: TokenName, as_json: Json = False) -> None:
 
         recrawl tokens revoke search
     """
-    from crawler.app.running.tokens import remove_token
-
-    remove_token(settings(), name)
+    tokens.remove_token(settings(), name)
     print_outcome({"revoked": name}, f"Nobody gets in by {name} any more", as_json=as_json)

@@ -2,19 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
 from crawler.cli import values
+from crawler.cli.lazy import database, domain_settings, registration, rules
 from crawler.cli.options import MOST, At, DomainName, Json
 from crawler.cli.output import print_found, print_outcome
 from crawler.cli.session import Interrupts, with_database
 from crawler.format.values import format_span
-
-if TYPE_CHECKING:
-    from crawler.app.database import Database
-    from crawler.app.rules import Domain, PageRule, RenderMode
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -102,26 +99,23 @@ def add(
         recrawl rules add app.example.com /live/ --render always
         recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
     """
-    from crawler.app.rules import PageRule, View, add_rule, make_rule
-    from crawler.format.settings import format_rule
-
-    rule = make_rule(
-        lambda: PageRule(
+    rule = rules.make_rule(
+        lambda: rules.PageRule(
             pattern,
             least=least,
             most=most,
             weight=weight,
             once=once,
             max_pages=max_pages,
-            view=View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ())),
-            render=cast("RenderMode | None", render),
+            view=rules.View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ())),
+            render=cast("rules.RenderMode | None", render),
         )
     )
     _change(
         domain,
-        lambda db, found, instant: add_rule(db, found, rule, first=first, at=instant),
+        lambda db, found, instant: rules.add_rule(db, found, rule, first=first, at=instant),
         at=at,
-        said=format_rule(rule),
+        said=domain_settings.format_rule(rule),
         as_json=as_json,
     )
 
@@ -134,11 +128,9 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
 
         recrawl rules remove docs.example.com '*.pdf$'
     """
-    from crawler.app.rules import remove_rule
-
     _change(
         domain,
-        lambda db, found, instant: remove_rule(db, found, pattern, at=instant),
+        lambda db, found, instant: rules.remove_rule(db, found, pattern, at=instant),
         at=at,
         said=f"{pattern}: no rule any more",
         as_json=as_json,
@@ -147,17 +139,16 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
 
 def _change(
     name: str,
-    change: "Callable[[Database, Domain, datetime], Awaitable[Domain]]",
+    change: "Callable[[database.Database, rules.Domain, datetime], Awaitable[rules.Domain]]",
     *,
     at: datetime | None,
     said: str,
     as_json: bool,
 ) -> None:
-    from crawler.app.registration import domain_named, require_not_before_last_visit
 
-    async def work(db: "Database", _: Interrupts) -> "tuple[Domain, dict[str, int]]":
-        domain = await domain_named(db, name)
-        await require_not_before_last_visit(db, [domain] if at is not None else [], at)
+    async def work(db: "database.Database", _: Interrupts) -> "tuple[rules.Domain, dict[str, int]]":
+        domain = await registration.domain_named(db, name)
+        await registration.require_not_before_last_visit(db, [domain] if at is not None else [], at)
         await change(db, domain, at or datetime.now(UTC))
         return await _with_counts(db, name)
 
@@ -165,24 +156,19 @@ def _change(
     print_outcome(_document(domain, pages), f"{domain.authority} {said}", as_json=as_json)
 
 
-async def _with_counts(db: "Database", name: str) -> "tuple[Domain, dict[str, int]]":
+async def _with_counts(db: "database.Database", name: str) -> "tuple[rules.Domain, dict[str, int]]":
     """Return a domain, and how many pages each of its rules limits."""
-    from crawler.app.registration import domain_named
-    from crawler.app.rules import pages_by_pattern
-
-    domain = await domain_named(db, name)
-    return domain, await pages_by_pattern(db, domain)
+    domain = await registration.domain_named(db, name)
+    return domain, await rules.pages_by_pattern(db, domain)
 
 
-def _document(domain: "Domain", pages: Mapping[str, int]) -> dict[str, object]:
-    from crawler.app.rules import describe_rule
+def _document(domain: "rules.Domain", pages: Mapping[str, int]) -> dict[str, object]:
 
-    described = [describe_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
+    described = [rules.describe_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
     return {"domain": domain.authority, "rules": described}
 
 
-def _row(rule: "PageRule", pages: Mapping[str, int]) -> dict[str, str]:
-    from crawler.format.settings import format_view
+def _row(rule: "rules.PageRule", pages: Mapping[str, int]) -> dict[str, str]:
 
     return {
         "pattern": rule.pattern,
@@ -192,5 +178,5 @@ def _row(rule: "PageRule", pages: Mapping[str, int]) -> dict[str, str]:
         "again": "never" if rule.once else "",
         "pages": str(pages.get(rule.pattern, "")),
         "at most": str(rule.max_pages) if rule.max_pages is not None else "",
-        "compared": format_view(rule.view),
+        "compared": domain_settings.format_view(rule.view),
     }

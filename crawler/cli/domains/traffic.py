@@ -1,17 +1,16 @@
 """recrawl traffic: requests, bytes, latency and errors of domains by the hour."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from crawler.cli.lazy import reports
 from crawler.cli.options import At, DomainOrAll, Json
 from crawler.cli.output import print_found, remark
 from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count, format_instant
-
-if TYPE_CHECKING:
-    from crawler.app.reports import JudgedHour
+from crawler.json_lines import values_of
 
 NUMBERS = ("looks", "requests", "received", "errors", "latency")
 
@@ -34,11 +33,8 @@ def traffic(
         recrawl traffic docs.example.com --hours 168
         recrawl traffic --json
     """
-    from crawler.app.reports import list_hours
-    from crawler.json_lines import values_of
-
     instant = at or datetime.now(UTC)
-    judged = with_database(lambda db, _: list_hours(db, domain, hours=hours, at=instant))
+    judged = with_database(lambda db, _: reports.list_hours(db, domain, hours=hours, at=instant))
     rows = (_row(name, each) for name, each in judged)
     hours_of = [{"domain": name, **values_of(each.traffic), "off": each.why} for name, each in judged]
     none = f"No look in the {format_count(hours, 'hour')} before {format_instant(instant)}"
@@ -48,7 +44,7 @@ def traffic(
                 remark(f"{name}, {format_instant(each.traffic.hour)}: {each.why}")
 
 
-def _row(name: str, judged: "JudgedHour") -> dict[str, str]:
+def _row(name: str, judged: "reports.JudgedHour") -> dict[str, str]:
     hour = judged.traffic
     return {
         "hour": format_instant(hour.hour),

@@ -1,17 +1,16 @@
 """recrawl duplicates: which pages say nearly the same."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.lazy import pages as app
+from crawler.cli.lazy import registration
 from crawler.cli.options import Json
 from crawler.cli.output import print_found, say
 from crawler.cli.session import with_database
 from crawler.format.values import format_count
-
-if TYPE_CHECKING:
-    from crawler.app.pages import Alike, Near
 
 SHOWN = 5  # pages of a group, for people
 TOLD = 1000  # and for programs
@@ -42,13 +41,12 @@ def duplicates(
         recrawl duplicates https://docs.example.com/guide/install.html
         recrawl duplicates --json
     """
-    from crawler.app.pages import find_duplicates, path_and_query
-    from crawler.app.registration import url_of
-
-    if name is not None and path_and_query(url_of(name)) != "/":
+    if name is not None and app.path_and_query(registration.url_of(name)) != "/":
         return _show_near(name, bits=bits, most=most, as_json=as_json)
     members = TOLD if as_json else SHOWN
-    found = with_database(lambda db, _: find_duplicates(db, name, max_bits=bits, max_count=most, max_members=members))
+    found = with_database(
+        lambda db, _: app.find_duplicates(db, name, max_bits=bits, max_count=most, max_members=members)
+    )
     rows = (row for group in found[:most] for row in _rows(group))
     document = {"bits": bits, "groups": found[:most], "more": len(found) > most}
     none = "No two pages say nearly the same"
@@ -57,7 +55,7 @@ def duplicates(
     return DONE
 
 
-def _rows(group: "Alike") -> list[dict[str, str]]:
+def _rows(group: "app.Alike") -> list[dict[str, str]]:
     """A group: its size before its first page, and how far the others are from it."""
     first, *others = group.members
     rows = [{"pages": str(group.pages)} | _row(first) | {"bits": ""}, *({"pages": ""} | _row(each) for each in others)]
@@ -66,18 +64,17 @@ def _rows(group: "Alike") -> list[dict[str, str]]:
     return [*rows, more] if left > 0 else rows
 
 
-def _row(page: "Near") -> dict[str, str]:
+def _row(page: "app.Near") -> dict[str, str]:
     return {"bits": str(page.bits), "looks": "shared" if page.shares_schedule else "", "url": page.url}
 
 
 def _show_near(name: str, *, bits: int, most: int, as_json: bool) -> int:
-    from crawler.app.pages import LEAST_TEXT_BYTES, find_duplicates_of
 
-    url, found = with_database(lambda db, _: find_duplicates_of(db, name, max_bits=bits, max_count=most))
+    url, found = with_database(lambda db, _: app.find_duplicates_of(db, name, max_bits=bits, max_count=most))
     pages = None if found is None else found[:most]
     none = f"No page says nearly the same as {url}"
     if found is None:
-        none = f"{url} is not compared: it is not there, or has less than {LEAST_TEXT_BYTES} bytes of main text"
+        none = f"{url} is not compared: it is not there, or has less than {app.LEAST_TEXT_BYTES} bytes of main text"
     document = {"url": url, "bits": bits, "pages": pages, "more": len(found or ()) > most}
     shown = print_found(document, map(_row, pages or ()), right=("bits",), empty=none, as_json=as_json)
     if shown and len(found or ()) > most:

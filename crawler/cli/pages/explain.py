@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from crawler.cli.lazy import explain_output
 from crawler.cli.options import At, Json, Why
 
 
@@ -22,6 +23,4 @@ def explain(
         recrawl explain https://docs.example.com/guide/install.html
         recrawl explain https://docs.example.com/guide/install.html --why
     """
-    from crawler.cli.pages import explain_output
-
     return explain_output.explain(url, why=why, at=at, as_json=as_json)

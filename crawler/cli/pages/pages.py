@@ -1,18 +1,17 @@
 """recrawl pages: the pages of a domain, the most important first; those of a state; or the site as it was."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crawler.cli import values
+from crawler.cli.lazy import pages as app
+from crawler.cli.lazy import reasons
 from crawler.cli.options import Json, Top, Why
 from crawler.cli.output import print_found, print_json, remark, say, say_heading, show_rows
 from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
-
-if TYPE_CHECKING:
-    from crawler.app.pages import Domain, Order, PageLine, PastPage
 
 
 def pages(
@@ -44,10 +43,8 @@ def pages(
         recrawl pages --state failed
         recrawl pages docs.example.com --top 1000 --json
     """
-    from crawler.app.pages import FAILED, list_pages
-
     now = datetime.now(UTC)
-    listing = with_database(lambda db, _: list_pages(db, domain, state=state, max_count=top, at=at, now=now))
+    listing = with_database(lambda db, _: app.list_pages(db, domain, state=state, max_count=top, at=at, now=now))
     every, found = listing.domains, listing.pages
     authority = every[0].authority if domain else None
     if listing.past is not None and at is not None:
@@ -58,21 +55,20 @@ def pages(
         say(f"No page{f' of {authority}' if authority else ''} is {state}")
     elif not found:
         say(f"{authority} has no pages yet: recrawl crawl {authority}")
-    elif state == FAILED:
+    elif state == app.FAILED:
         _show_failed(found, now=now)
     else:
         _show(found, order=every[0].settings.ordering.order, why=why)
 
 
-def _show(found: "list[PageLine]", *, order: "Order", why: bool) -> None:
-    from crawler.app.pages import Order
+def _show(found: "list[app.PageLine]", *, order: "app.Order", why: bool) -> None:
 
-    rows = (_row(page, parts=why and order is Order.MIXED, why=why) for page in found)
+    rows = (_row(page, parts=why and order is app.Order.MIXED, why=why) for page in found)
     show_rows(rows, right=["importance", "links", "by URL", "version", "fresh"])
     remark(f"Next: recrawl explain {found[0].url}")
 
 
-def _row(page: "PageLine", *, parts: bool, why: bool) -> dict[str, str]:
+def _row(page: "app.PageLine", *, parts: bool, why: bool) -> dict[str, str]:
     weights = {"importance": page.importance}
     if parts:
         weights |= {"links": page.popularity, "by URL": page.url_score}
@@ -93,7 +89,7 @@ def _row(page: "PageLine", *, parts: bool, why: bool) -> dict[str, str]:
     }
 
 
-def _show_failed(found: "list[PageLine]", *, now: datetime) -> None:
+def _show_failed(found: "list[app.PageLine]", *, now: datetime) -> None:
     say_heading(f"{format_count(len(found), 'page')} without a good answer")
     rows = (
         {
@@ -109,16 +105,14 @@ def _show_failed(found: "list[PageLine]", *, now: datetime) -> None:
     remark(f"Next: recrawl explain {found[0].url}; recrawl refresh {found[0].url}")
 
 
-def _why(page: "PageLine") -> str:
+def _why(page: "app.PageLine") -> str:
     """Why its newest look was no good one."""
-    from crawler.format.reasons import format_reason
-
     if page.status is not None and page.reason in {"", f"http_{page.status}"}:
         return f"status {page.status}"
-    return format_reason(page.reason) or "no answer"
+    return reasons.format_reason(page.reason) or "no answer"
 
 
-def _show_past(domain: "Domain", found: "list[PastPage]", *, at: datetime, as_json: bool) -> None:
+def _show_past(domain: "app.Domain", found: "list[app.PastPage]", *, at: datetime, as_json: bool) -> None:
     if found and not as_json:
         say_heading(f"{domain.authority} as it was at {format_instant(at)}: {format_count(len(found), 'page')}")
     rows = (

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from crawler.cli.lazy import try_page as app
+from crawler.cli.lazy import try_page_output
 from crawler.cli.options import At, Json
 
 
@@ -32,8 +34,5 @@ def try_page(
         recrawl try https://app.example.com/ --screenshot app.png
         recrawl try https://docs.example.com/ --json
     """
-    from crawler.app.try_page import TryWay
-    from crawler.cli.pages import try_page_output
-
-    how = TryWay(again=again, screenshot=screenshot is not None)
+    how = app.TryWay(again=again, screenshot=screenshot is not None)
     return try_page_output.try_url(url, how=how, screenshot=screenshot, at=at, as_json=as_json)

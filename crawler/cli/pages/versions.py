@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from crawler.cli import values
+from crawler.cli.lazy import versions_output
 from crawler.cli.options import Json, PageUrl, Top, Why
 
 
@@ -16,8 +17,6 @@ def versions(url: PageUrl, top: Top = 50, why: Why = False, as_json: Json = Fals
 
         recrawl versions https://docs.example.com/guide/
     """
-    from crawler.cli.pages import versions_output
-
     versions_output.versions(url, top=top, why=why, as_json=as_json)
 
 
@@ -41,8 +40,6 @@ def show(
         recrawl show https://docs.example.com/guide/ --at yesterday --text
         recrawl show https://docs.example.com/guide/ --version 1 --html > first.html
     """
-    from crawler.cli.pages import versions_output
-
     asked = [name for name, is_asked in (("text", text), ("html", html), ("headers", headers)) if is_asked]
     if len(asked) > 1:
         raise typer.BadParameter(f"--{asked[0]} and --{asked[1]} exclude each other")
@@ -76,8 +73,6 @@ def diff(
         recrawl diff https://docs.example.com/guide/ --from 1
         recrawl diff https://docs.example.com/guide/ --from 2026-11-01 --to yesterday
     """
-    from crawler.cli.pages import versions_output
-
     versions_output.page_diff(url, before=_version(before), after=_version(after), context=context, as_json=as_json)
 
 

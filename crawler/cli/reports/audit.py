@@ -1,15 +1,11 @@
 """recrawl audit: what is reported, held to random looks; and the next pages to be looked at by chance."""
 
-from typing import TYPE_CHECKING
-
 from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.lazy import reports
 from crawler.cli.options import NO_DOMAIN, At, DomainOrAll, Json
 from crawler.cli.output import pick, print_found, remark, say
 from crawler.cli.session import with_database
 from crawler.format.values import format_span
-
-if TYPE_CHECKING:
-    from crawler.app.reports import Agreement, DomainAudit
 
 NUMBERS = ("drawn", "looks by chance", "expected fresh", "found fresh", "other looks", "expected", "found")
 
@@ -30,10 +26,8 @@ def audit(
         recrawl audit docs.example.com
         recrawl audit --json
     """
-    from crawler.app.reports import LOOKED_BACK, audit, findings
-
-    found = with_database(lambda db, _: audit(db, domain, at=at))
-    off = findings(found)
+    found = with_database(lambda db, _: reports.audit(db, domain, at=at))
+    off = reports.findings(found)
     document = {
         "domains": [
             {
@@ -50,21 +44,21 @@ def audit(
         ],
     }
     if print_found(document, map(_row, found), right=NUMBERS, empty=NO_DOMAIN, as_json=as_json):
-        back = format_span(LOOKED_BACK)
+        back = format_span(reports.LOOKED_BACK)
         say(f"\nLooks of the last {back}, by finished UTC days. The next crawl looks at what was drawn.")
         for each in off:
             remark(each.sentence)
     return PROBLEM if off else DONE
 
 
-def _row(each: "DomainAudit") -> dict[str, str]:
+def _row(each: "reports.DomainAudit") -> dict[str, str]:
     from crawler.format.reports import format_agreement
 
     figures = (*format_agreement(each.found.audits), *format_agreement(each.found.scheduled))
     return {"domain": each.domain.authority} | dict(zip(NUMBERS, (str(each.drawn), *figures), strict=True))
 
 
-def described(agreement: "Agreement") -> dict[str, object]:
+def described(agreement: "reports.Agreement") -> dict[str, object]:
     """What looks found against what was expected of them, for JSON."""
     deviations = agreement.deviations if agreement.looks else None
     return pick(agreement, "looks", "expected_fresh", "found_fresh", "is_off") | {"deviations": deviations}

@@ -8,6 +8,8 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.exits import DONE
+from crawler.cli.lazy import changes as app
+from crawler.cli.lazy import changes_output, kinds
 from crawler.cli.options import At, Json, Why
 from crawler.errors import BadInput
 
@@ -62,10 +64,6 @@ def changes(
         recrawl changes docs.example.com --atom > /srv/www/docs.atom
         recrawl changes --follow --json | while read -r line; do ...; done
     """
-    from crawler.app.changes import ALL_KINDS, ChangesQuery
-    from crawler.cli.reports import changes_output
-    from crawler.format.kinds import NEWS, parse_kinds
-
     after = values.since(since, now=at or datetime.now(UTC)) if since else None
     if follow and (at is not None or top is not None):
         raise BadInput("--follow has no end, and goes by the time that it is: neither --at nor --top")
@@ -75,9 +73,9 @@ def changes(
         raise BadInput("a domain is named twice: once is enough")
     if what in values.DAYS_BACK:
         raise BadInput(f"{what} is no domain: recrawl changes --since {what}")
-    query = ChangesQuery(what, domain, after, parse_kinds(kind) if kind is not None else None)
+    query = app.ChangesQuery(what, domain, after, kinds.parse_kinds(kind) if kind is not None else None)
     if follow:
-        query = replace(query, kinds=query.kinds or (ALL_KINDS if as_json else NEWS))
+        query = replace(query, kinds=query.kinds or (app.ALL_KINDS if as_json else kinds.NEWS))
         return changes_output.follow(query, from_now=since is None, as_json=as_json, diff=diff, why=why)
     if atom:
         changes_output.as_atom(query, top=top, at=at)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from crawler.cli.exits import DONE
+from crawler.cli.lazy import plan_output
 from crawler.cli.options import At, Json
 
 
@@ -32,8 +33,6 @@ def plan(
         recrawl plan docs.example.com --json
         recrawl plan --only docs.example.com --at 2027-01-31
     """
-    from crawler.cli.reports import plan_output
-
     if domain is not None and only is not None:
         raise typer.BadParameter("give a domain to look at or --only to plan for one, not both")
     if domain is not None:

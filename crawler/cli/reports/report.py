@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from crawler.cli.lazy import report_output
 from crawler.cli.options import At, DomainOrAll, Json
 
 
@@ -30,8 +31,6 @@ def report(
         recrawl report --json
         recrawl report --html report
     """
-    from crawler.cli.reports import report_output
-
     if html is not None:
         report_output.write_as_html(domain, html, at=at, as_json=as_json)
     else:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from crawler.cli.lazy import maintenance
 from crawler.cli.options import Json
 from crawler.cli.output import print_json
 from crawler.cli.session import settings, with_database
@@ -31,11 +32,10 @@ def serve(
         recrawl serve
         recrawl serve --port 8080
     """
-    from crawler.app.running.maintenance import check_plugins
     from crawler.server import server
 
     used = settings()
-    check_plugins(used)
+    maintenance.check_plugins(used)
 
     def told(address: str) -> None:
         if quiet:

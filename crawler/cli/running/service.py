@@ -7,6 +7,7 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.lazy import local_stack
 from crawler.cli.options import Json
 from crawler.cli.output import print_json, print_outcome, remark, show
 from crawler.cli.session import settings
@@ -29,8 +30,6 @@ def deploy(
 
         recrawl deploy --upgrade
     """
-    from crawler.app.running import local_stack
-
     patience = timedelta(seconds=wait)
     registered = local_stack.deploy(settings(), may_upgrade=upgrade, patience=patience, report=remark)
     said = f"Deployments: {registered} registered" if registered else "Deployments: all there"
@@ -60,9 +59,7 @@ def server(
         recrawl server
         recrawl server --host 0.0.0.0 --address https://prefect.example.com
     """
-    from crawler.app.running.local_stack import serve_prefect
-
-    serve_prefect(settings(), host=host, port=port, address=address, report=remark)
+    local_stack.serve_prefect(settings(), host=host, port=port, address=address, report=remark)
 
 
 def worker(
@@ -81,9 +78,7 @@ def worker(
         recrawl worker
         RECRAWL_METRICS_PORT=9464 recrawl worker --limit 2
     """
-    from crawler.app.running.local_stack import run_worker
-
-    run_worker(settings(), max_runs=limit, patience=timedelta(seconds=grace), report=remark)
+    local_stack.run_worker(settings(), max_runs=limit, patience=timedelta(seconds=grace), report=remark)
 
 
 def health(
@@ -99,9 +94,7 @@ def health(
         recrawl health
         recrawl health --alive
     """
-    from crawler.app.running.local_stack import check_health
-
-    found = check_health(settings(), alive_only=alive)
+    found = local_stack.check_health(settings(), alive_only=alive)
     is_well = all(each.is_well for each in found)
     if as_json:
         print_json({"well": is_well, "parts": found})

@@ -1,9 +1,11 @@
 """recrawl up, down, status, ui: what runs on this machine."""
 
 from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.lazy import local_stack
 from crawler.cli.options import Json
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
 from crawler.cli.session import settings
+from crawler.errors import StackFailed
 
 
 def up(as_json: Json = False) -> None:
@@ -14,9 +16,7 @@ def up(as_json: Json = False) -> None:
         recrawl up
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
-    from crawler.app.running.local_stack import start_stack
-
-    running, pages = start_stack(settings(), report=remark)
+    running, pages = local_stack.start_stack(settings(), report=remark)
     if as_json:
         print_json({"ui": running.api.ui_url, "api": running.api.url, "home": str(running.home), "pages": pages})
     else:
@@ -32,9 +32,7 @@ def down(as_json: Json = False) -> None:
 
         recrawl down
     """
-    from crawler.app.running.local_stack import stop_stack
-
-    stopped = stop_stack(settings(), report=remark)
+    stopped = local_stack.stop_stack(settings(), report=remark)
     said = "The stack is down" if stopped else "There was nothing to stop"
     print_outcome({"stopped": stopped}, said, as_json=as_json)
 
@@ -53,12 +51,9 @@ def ui(as_json: Json = False) -> None:
         recrawl ui
         PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .auth) prefect deployment ls
     """
-    from crawler.app.running.local_stack import prefect_server, web_ui_link
-    from crawler.errors import StackFailed
-
-    pages = web_ui_link(settings())
+    pages = local_stack.web_ui_link(settings())
     try:
-        api = prefect_server(settings())
+        api = local_stack.prefect_server(settings())
     except StackFailed:
         if pages is None or as_json:
             raise
@@ -81,9 +76,7 @@ def status(as_json: Json = False) -> int:
         recrawl status
         recrawl status --json
     """
-    from crawler.app.running.local_stack import stack_status
-
-    found = stack_status(settings())
+    found = local_stack.stack_status(settings())
     if as_json:
         print_json({"running": found.is_running, "parts": found.parts, "waiting": found.waiting})
     else:

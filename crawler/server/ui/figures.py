@@ -6,8 +6,8 @@ from datetime import datetime
 from crawler.app.overview import HOURS, DomainCard, DomainFacts, Forecast, TrafficHour
 from crawler.app.settings import SETTINGS, Kind, option_name
 from crawler.app.status import format_wait
+from crawler.format.domain_settings import format_opening, format_rule, format_settings
 from crawler.format.lists import format_lists
-from crawler.format.settings import format_opening, format_rule, format_settings
 from crawler.format.trust import format_trust
 from crawler.format.values import format_share
 from crawler.server.ui.links import Addresses
