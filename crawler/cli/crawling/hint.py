@@ -5,11 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import hints, registration
-from crawler.cli.options import At, Json
+from crawler.cli.options import At, Json, argument, option
 from crawler.cli.output import print_json, say
 from crawler.cli.session import with_database
 from crawler.errors import BadInput
@@ -19,12 +17,8 @@ MAX_LINE = 8192  # characters of a line; a page's URL has as many bytes at most
 
 
 def hint(
-    urls: Annotated[
-        list[str], typer.Argument(metavar="URL...|-", help="Pages that have changed; - reads one a line from stdin.")
-    ],
-    source: Annotated[
-        str, typer.Option(metavar="NAME", help="Who says so: a CMS, IndexNow. Each source is measured by itself.")
-    ] = "push",
+    urls: Annotated[list[str], argument("URL...|-", "Pages that have changed; - reads one a line from stdin.")],
+    source: Annotated[str, option("NAME", "Who says so: a CMS, IndexNow. Each source is measured by itself.")] = "push",
     at: At = None,
     as_json: Json = False,
 ) -> int:

@@ -3,11 +3,9 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from crawler.cli.lazy import refresh as app
 from crawler.cli.lazy import status
-from crawler.cli.options import At, DomainName, Json
+from crawler.cli.options import At, DomainName, Json, option
 from crawler.cli.output import print_json, say
 from crawler.cli.session import settings, with_database
 from crawler.format.values import format_count, format_instant
@@ -16,9 +14,7 @@ from crawler.times import format_typed_instant
 
 def refresh(
     domain: DomainName,
-    prefix: Annotated[
-        str | None, typer.Option(metavar="URL", help="Only pages whose URL begins so; a path will do.")
-    ] = None,
+    prefix: Annotated[str | None, option("URL", "Only pages whose URL begins so; a path will do.")] = None,
     at: At = None,
     as_json: Json = False,
 ) -> None:

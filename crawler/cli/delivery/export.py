@@ -6,11 +6,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
-import typer
-
 from crawler.cli.lazy import exports
 from crawler.cli.lazy import progress as bars
-from crawler.cli.options import Json
+from crawler.cli.options import Json, argument, flag, option
 from crawler.cli.output import out, print_json, remark, telling_of_cursors
 from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
@@ -18,23 +16,17 @@ from crawler.format.values import format_count
 
 
 def export(
-    domain: Annotated[str, typer.Argument(metavar="DOMAIN", help="A registered domain.")],
-    form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="jsonl, csv, parquet, markdown or warc.")
-    ] = "jsonl",
-    to: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="A file, or a folder for markdown, which needs it; else stdout.")
-    ] = None,
+    domain: Annotated[str, argument("DOMAIN", "A registered domain.")],
+    form: Annotated[str, option("FORMAT", "jsonl, csv, parquet, markdown or warc.", "--format")] = "jsonl",
+    to: Annotated[Path | None, option("PATH", "A file, or a folder for markdown, which needs it; else stdout.")] = None,
     since: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="CURSOR", help="Only what has changed since, and what went; 0 for everything."),
+        int | None, option("CURSOR", "Only what has changed since, and what went; 0 for everything.", min=0)
     ] = None,
     chunks: Annotated[
-        bool, typer.Option("--chunks", help="Of jsonl and parquet: a row for each part of a page under a heading.")
+        bool, flag("--chunks", "Of jsonl and parquet: a row for each part of a page under a heading.")
     ] = False,
     versions: Annotated[
-        bool,
-        typer.Option("--versions", help="All versions of each page, also of those that are gone; not as markdown."),
+        bool, flag("--versions", "All versions of each page, also of those that are gone; not as markdown.")
     ] = False,
     as_json: Json = False,
 ) -> None:

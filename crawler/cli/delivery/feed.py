@@ -3,11 +3,9 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from crawler.cli.lazy import feeds
 from crawler.cli.lazy import kinds as change_kinds
-from crawler.cli.options import Json, Kinds
+from crawler.cli.options import Json, Kinds, argument, flag, option
 from crawler.cli.output import pick, print_found, print_outcome, remark
 from crawler.cli.session import settings, with_database
 from crawler.errors import BadInput
@@ -18,17 +16,13 @@ LINKED = "what the pages link to"
 
 def feed(
     what: Annotated[
-        str | None, typer.Argument(metavar="DOMAIN|URL", help="A domain, or what its pages' URLs begin with; else all.")
+        str | None, argument("DOMAIN|URL", "A domain, or what its pages' URLs begin with; else all.")
     ] = None,
     kind: Kinds = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose it is, such as phone; else it is called as the feed is.")
-    ] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="List the addresses that were given out.")] = False,
-    revoke: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Let nobody in any more by the address of that name.")
-    ] = None,
-    revoke_all: Annotated[bool, typer.Option("--revoke-all", help="Let nobody in any more by any of them.")] = False,
+    name: Annotated[str | None, option("NAME", "Whose it is, such as phone; else it is called as the feed is.")] = None,
+    list_all: Annotated[bool, flag("--list", "List the addresses that were given out.")] = False,
+    revoke: Annotated[str | None, option("NAME", "Let nobody in any more by the address of that name.")] = None,
+    revoke_all: Annotated[bool, flag("--revoke-all", "Let nobody in any more by any of them.")] = False,
     as_json: Json = False,
 ) -> None:
     """Print the address of an Atom feed of changes, for a feed reader on this machine; `recrawl serve` answers it.

@@ -7,7 +7,7 @@ import typer
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import notifications, notify_output
-from crawler.cli.options import At, Json, Kinds
+from crawler.cli.options import At, Json, Kinds, argument, flag, option
 from crawler.cli.output import print_found, print_json, print_json_line, print_outcome, remark, say
 from crawler.cli.session import Interrupts, settings, with_database
 from crawler.clock import Clock
@@ -22,53 +22,37 @@ app = typer.Typer(
     help="Have changes told by mail, chat, webhook or a program of yours.",
 )
 
-Number = Annotated[int, typer.Argument(min=1, metavar="NUMBER", help="Of a subscription: recrawl notify list.")]
-Letters = Annotated[
-    list[int] | None, typer.Argument(min=1, metavar="[NUMBER]...", help="Of dead letters: recrawl notify dead.")
-]
-EveryOne = Annotated[bool, typer.Option("--all", help="All of them.")]
+Number = Annotated[int, argument("NUMBER", "Of a subscription: recrawl notify list.", min=1)]
+Letters = Annotated[list[int] | None, argument("[NUMBER]...", "Of dead letters: recrawl notify dead.", min=1)]
+EveryOne = Annotated[bool, flag("--all", "All of them.")]
 
 
 @app.command()
 def add(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="TARGET",
-            help="https://..., an apprise address without secrets, command:PROGRAM, or env:NAME or block:NAME.",
+        argument(
+            "TARGET", "https://..., an apprise address without secrets, command:PROGRAM, or env:NAME or block:NAME."
         ),
     ],
-    domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Changes of one domain only.")] = None,
-    pattern: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Of pages like '/docs/', '*.html$' or 're:/20../' only.")
-    ] = None,
+    domain: Annotated[str | None, option("DOMAIN", "Changes of one domain only.")] = None,
+    pattern: Annotated[str | None, option("PATTERN", "Of pages like '/docs/', '*.html$' or 're:/20../' only.")] = None,
     kind: Kinds = None,
-    match: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="When this text appears; re:EXPRESSION for a regular one.")
-    ] = None,
-    lacks: Annotated[str | None, typer.Option(metavar="TEXT", help="When this text goes.")] = None,
-    above: Annotated[float | None, typer.Option(metavar="N", help="When the number rises above this.")] = None,
-    below: Annotated[float | None, typer.Option(metavar="N", help="When the number falls below this.")] = None,
+    match: Annotated[str | None, option("TEXT", "When this text appears; re:EXPRESSION for a regular one.")] = None,
+    lacks: Annotated[str | None, option("TEXT", "When this text goes.")] = None,
+    above: Annotated[float | None, option("N", "When the number rises above this.")] = None,
+    below: Annotated[float | None, option("N", "When the number falls below this.")] = None,
     place: Annotated[
-        str | None,
-        typer.Option(metavar="SELECTOR", help="Of the watched piece: CSS, or XPath behind xpath:; else all of it."),
+        str | None, option("SELECTOR", "Of the watched piece: CSS, or XPath behind xpath:; else all of it.")
     ] = None,
     digest: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="Together: every 1h or 30m, daily (at 8), daily@07:30, weekly@fri-07:30."),
+        str | None, option("WHEN", "Together: every 1h or 30m, daily (at 8), daily@07:30, weekly@fri-07:30.")
     ] = None,
-    quiet: Annotated[
-        str | None, typer.Option(metavar="HOURS", help="Nothing from 22-07 or 21:30-06:45; afterwards all together.")
-    ] = None,
-    zone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="Whose clock counts: Europe/Vienna; else the domain's, or UTC.")
-    ] = None,
-    secret: Annotated[
-        str | None,
-        typer.Option(metavar="REFERENCE", help="Sign webhooks with the key at env:NAME or block:NAME."),
-    ] = None,
+    quiet: Annotated[str | None, option("HOURS", "Nothing from 22-07 or 21:30-06:45; afterwards all together.")] = None,
+    zone: Annotated[str | None, option("ZONE", "Whose clock counts: Europe/Vienna; else the domain's, or UTC.")] = None,
+    secret: Annotated[str | None, option("REFERENCE", "Sign webhooks with the key at env:NAME or block:NAME.")] = None,
     allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="The receiver is on this machine or in a private network.")
+        bool, flag("--allow-private", "The receiver is on this machine or in a private network.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -170,7 +154,7 @@ def pause(number: Number, as_json: Json = False) -> None:
 def resume(
     number: Number,
     missed: Annotated[
-        bool, typer.Option("--missed", help="And what was found while it was paused, which else is not told.")
+        bool, flag("--missed", "And what was found while it was paused, which else is not told.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -215,11 +199,9 @@ def send_test(number: Number, as_json: Json = False) -> int:
 
 @app.command()
 def run(
-    number: Annotated[
-        int | None, typer.Argument(min=1, metavar="[NUMBER]", help="Of one subscription; else all of them.")
-    ] = None,
+    number: Annotated[int | None, argument("[NUMBER]", "Of one subscription; else all of them.", min=1)] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on: tell what is found as it is found, until Ctrl-C.")
+        bool, flag("--follow", "Go on: tell what is found as it is found, until Ctrl-C.", short="-f")
     ] = False,
     at: At = None,
     as_json: Json = False,
@@ -291,9 +273,7 @@ def _follow(number: int | None, *, as_json: bool) -> int:
 
 @app.command()
 def dead(
-    number: Annotated[
-        int | None, typer.Argument(min=1, metavar="[NUMBER]", help="Of one subscription; else of all.")
-    ] = None,
+    number: Annotated[int | None, argument("[NUMBER]", "Of one subscription; else of all.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
     """List messages that were given up (dead letters), and why.

@@ -3,25 +3,19 @@
 from typing import Annotated
 from urllib.parse import urlsplit, urlunsplit
 
-import typer
-
 from crawler.cli.lazy import exports, progress
-from crawler.cli.options import Json
+from crawler.cli.options import Json, argument, flag
 from crawler.cli.output import print_json, print_json_line, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.format.values import format_count
 
 
 def sync(
-    target: Annotated[
-        str, typer.Argument(metavar="FILE|URL", help="An SQLite file, or postgresql://...; made where there is none.")
-    ],
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[DOMAIN]...", help="Registered domains; all where none is named.")
-    ] = None,
-    anew: Annotated[bool, typer.Option("--anew", help="Read all pages, and take out what is not there.")] = False,
+    target: Annotated[str, argument("FILE|URL", "An SQLite file, or postgresql://...; made where there is none.")],
+    names: Annotated[list[str] | None, argument("[DOMAIN]...", "Registered domains; all where none is named.")] = None,
+    anew: Annotated[bool, flag("--anew", "Read all pages, and take out what is not there.")] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on: put what is found as it is found, until Ctrl-C.")
+        bool, flag("--follow", "Go on: put what is found as it is found, until Ctrl-C.", short="-f")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -7,22 +7,21 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.lazy import tokens
-from crawler.cli.options import Json
+from crawler.cli.options import Json, argument, option
 from crawler.cli.output import pick, print_found, print_outcome, remark
 from crawler.cli.session import settings
 from crawler.format.values import format_instant
 
 app = typer.Typer(no_args_is_help=True, help="Let programs ask the HTTP API of recrawl serve, and no more.")
 
-TokenName = Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, such as search or nightly-report.")]
+TokenName = Annotated[str, argument("NAME", "Whose it is, such as search or nightly-report.")]
 
 
 @app.command("add")
 def add(
     name: TokenName,
     expires: Annotated[
-        timedelta | None,
-        typer.Option(parser=values.interval, metavar="SPAN", help="Good for so long, such as 30d; else until revoked."),
+        timedelta | None, option("SPAN", "Good for so long, such as 30d; else until revoked.", parser=values.interval)
     ] = None,
     as_json: Json = False,
 ) -> None:

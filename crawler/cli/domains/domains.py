@@ -12,7 +12,7 @@ from crawler.app.settings import SettingsPatch
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import domain_settings, domains, register, registration
 from crawler.cli.lazy import status as app_status
-from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline
+from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline, argument, flag, option
 from crawler.cli.output import pick, print_found, print_json, print_outcome, remark, say, show_facts
 from crawler.cli.running.prune import shown_storage
 from crawler.cli.session import Interrupts, settings, with_database
@@ -29,10 +29,8 @@ app = typer.Typer(no_args_is_help=True, help="Register domains, change them, and
 @app.command()
 @with_settings()
 def add(
-    domain: Annotated[list[str] | None, typer.Argument(metavar="URL|NAME", help="What to register.")] = None,
-    source: Annotated[
-        str | None, typer.Option("--from", metavar="FILE", help="Register one per line of a file, or of - (stdin).")
-    ] = None,
+    domain: Annotated[list[str] | None, argument("URL|NAME", "What to register.")] = None,
+    source: Annotated[str | None, option("FILE", "Register one per line of a file, or of - (stdin).", "--from")] = None,
     offline: Offline = False,
     patch: SettingsPatch = NOTHING,
     at: At = None,
@@ -170,8 +168,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
 def change(
     domain: DomainName,
     unset: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Back to the default: budget, delay, include, ...; may be repeated."),
+        list[str] | None, option("NAME", "Back to the default: budget, delay, include, ...; may be repeated.")
     ] = None,
     patch: SettingsPatch = NOTHING,
     at: At = None,
@@ -263,7 +260,7 @@ def resume(domain: DomainNames, as_json: Json = False) -> None:
 @app.command()
 def remove(
     domain: DomainNames,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, flag("--yes", "Do not ask.", short="-y")] = False,
     as_json: Json = False,
 ) -> None:
     """Forget domains and everything about them: pages, versions, changes.

@@ -8,7 +8,7 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.lazy import database, domain_settings, registration, rules
-from crawler.cli.options import MOST, At, DomainName, Json
+from crawler.cli.options import MOST, At, DomainName, Json, argument, flag, option
 from crawler.cli.output import print_found, print_outcome
 from crawler.cli.session import Interrupts, with_database
 from crawler.format.values import format_span
@@ -20,9 +20,8 @@ app = typer.Typer(
 
 Pattern = Annotated[
     str,
-    typer.Argument(
-        metavar="PATTERN",
-        help="Of path and query: '/docs/', '*.html$' or 're:/20../' (RE2: no looking ahead, no back-references).",
+    argument(
+        "PATTERN", "Of path and query: '/docs/', '*.html$' or 're:/20../' (RE2: no looking ahead, no back-references)."
     ),
 ]
 
@@ -49,36 +48,25 @@ def add(
     domain: DomainName,
     pattern: Pattern,
     least: Annotated[
-        timedelta | None,
-        typer.Option(parser=values.interval, metavar="SPAN", help="Look no sooner after a look: 1h."),
+        timedelta | None, option("SPAN", "Look no sooner after a look: 1h.", parser=values.interval)
     ] = None,
-    most: Annotated[
-        timedelta | None,
-        typer.Option(parser=values.interval, metavar="SPAN", help="Look no later after a look: 7d."),
-    ] = None,
+    most: Annotated[timedelta | None, option("SPAN", "Look no later after a look: 7d.", parser=values.interval)] = None,
     weight: Annotated[
-        float | None,
-        typer.Option(parser=values.positive, metavar="NUMBER", help="How many times as important such a page is."),
+        float | None, option("NUMBER", "How many times as important such a page is.", parser=values.positive)
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Never again look at a page that was had.")] = False,
+    once: Annotated[bool, flag("--once", "Never again look at a page that was had.")] = False,
     max_pages: Annotated[
-        int | None, typer.Option(min=0, max=MOST, metavar="N", help="Pages of the pattern to keep; 0 for no more.")
+        int | None, option("N", "Pages of the pattern to keep; 0 for no more.", min=0, max=MOST)
     ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="PLACE", help="Do not compare such elements; may be repeated.")
-    ] = None,
-    watch: Annotated[
-        list[str] | None, typer.Option(metavar="PLACE", help="Compare only such elements; may be repeated.")
-    ] = None,
+    ignore: Annotated[list[str] | None, option("PLACE", "Do not compare such elements; may be repeated.")] = None,
+    watch: Annotated[list[str] | None, option("PLACE", "Compare only such elements; may be repeated.")] = None,
     ignore_text: Annotated[
-        list[str] | None,
-        typer.Option(metavar="REGEX", help="Do not compare what this finds in a piece of text; may be repeated."),
+        list[str] | None, option("REGEX", "Do not compare what this finds in a piece of text; may be repeated.")
     ] = None,
     render: Annotated[
-        str | None,
-        typer.Option(parser=values.render_mode, metavar="WHEN", help="In a browser: auto, always or never."),
+        str | None, option("WHEN", "In a browser: auto, always or never.", parser=values.render_mode)
     ] = None,
-    first: Annotated[bool, typer.Option("--first", help="Ask it before all others; else after them.")] = False,
+    first: Annotated[bool, flag("--first", "Ask it before all others; else after them.")] = False,
     at: At = None,
     as_json: Json = False,
 ) -> None:

@@ -3,10 +3,8 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from crawler.cli.lazy import reports
-from crawler.cli.options import At, DomainOrAll, Json
+from crawler.cli.options import At, DomainOrAll, Json, option
 from crawler.cli.output import print_found, remark
 from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count, format_instant
@@ -17,7 +15,7 @@ NUMBERS = ("looks", "requests", "received", "errors", "latency")
 
 def traffic(
     domain: DomainOrAll = None,
-    hours: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Whole hours before this one.")] = 24,
+    hours: Annotated[int, option("N", "Whole hours before this one.", min=1, max=10_000)] = 24,
     at: At = None,
     as_json: Json = False,
 ) -> None:

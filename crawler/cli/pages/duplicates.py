@@ -2,12 +2,10 @@
 
 from typing import Annotated
 
-import typer
-
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import pages as app
 from crawler.cli.lazy import registration
-from crawler.cli.options import Json
+from crawler.cli.options import Json, argument, option
 from crawler.cli.output import print_found, say
 from crawler.cli.session import with_database
 from crawler.format.values import format_count
@@ -17,15 +15,9 @@ TOLD = 1000  # and for programs
 
 
 def duplicates(
-    name: Annotated[
-        str | None, typer.Argument(metavar="DOMAIN|URL", help="One domain, or one page of it; else all domains.")
-    ] = None,
-    bits: Annotated[
-        int, typer.Option(min=0, max=3, metavar="N", help="In how many of 64 bits fingerprints may differ; 0: in none.")
-    ] = 3,
-    most: Annotated[
-        int, typer.Option(min=1, max=1_000_000, metavar="N", help="How many groups; with a URL, how many pages.")
-    ] = 20,
+    name: Annotated[str | None, argument("DOMAIN|URL", "One domain, or one page of it; else all domains.")] = None,
+    bits: Annotated[int, option("N", "In how many of 64 bits fingerprints may differ; 0: in none.", min=0, max=3)] = 3,
+    most: Annotated[int, option("N", "How many groups; with a URL, how many pages.", min=1, max=1_000_000)] = 20,
     as_json: Json = False,
 ) -> int:
     """List pages whose main texts are nearly the same, in groups around one of them, the largest groups first.

@@ -2,14 +2,12 @@
 
 from typing import Annotated
 
-import typer
-
 from crawler.cli.lazy import explain_output
-from crawler.cli.options import At, Json, Why
+from crawler.cli.options import At, Json, Why, argument
 
 
 def explain(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Any URL, tracked or not.")],
+    url: Annotated[str, argument("URL", "Any URL, tracked or not.")],
     why: Why = False,
     at: At = None,
     as_json: Json = False,

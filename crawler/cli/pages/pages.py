@@ -3,31 +3,28 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from crawler.cli import values
 from crawler.cli.lazy import pages as app
 from crawler.cli.lazy import reasons
-from crawler.cli.options import Json, Top, Why
+from crawler.cli.options import Json, Top, Why, argument, option
 from crawler.cli.output import print_found, print_json, remark, say, say_heading, show_rows
 from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 
 
 def pages(
-    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="A registered name, or any URL of it.")] = None,
+    domain: Annotated[str | None, argument("DOMAIN", "A registered name, or any URL of it.")] = None,
     state: Annotated[
-        str | None,
-        typer.Option(metavar="STATE", help="Only these: new, known, gone, dead_link, moved, refused, failed."),
+        str | None, option("STATE", "Only these: new, known, gone, dead_link, moved, refused, failed.")
     ] = None,
     top: Top = 20,
     why: Why = False,
     at: Annotated[
         datetime | None,
-        typer.Option(
+        option(
+            "INSTANT",
+            "The site as it was at this instant; after the last visit: as if it were then. ISO 8601, else UTC.",
             parser=values.instant,
-            metavar="INSTANT",
-            help="The site as it was at this instant; after the last visit: as if it were then. ISO 8601, else UTC.",
         ),
     ] = None,
     as_json: Json = False,

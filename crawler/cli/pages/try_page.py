@@ -3,21 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from crawler.cli.lazy import try_page as app
 from crawler.cli.lazy import try_page_output
-from crawler.cli.options import At, Json
+from crawler.cli.options import At, Json, argument, flag, option
 
 
 def try_page(
-    url: Annotated[str, typer.Argument(metavar="URL", help="A page of a registered domain, known or not.")],
-    again: Annotated[
-        bool, typer.Option("--again", help="Look three times, one delay apart, and show what that teaches.")
-    ] = False,
+    url: Annotated[str, argument("URL", "A page of a registered domain, known or not.")],
+    again: Annotated[bool, flag("--again", "Look three times, one delay apart, and show what that teaches.")] = False,
     screenshot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Render it, and write a picture (PNG, without its images)."),
+        Path | None, option("FILE", "Render it, and write a picture (PNG, without its images).", dir_okay=False)
     ] = None,
     at: At = None,
     as_json: Json = False,

@@ -7,7 +7,7 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.lazy import versions_output
-from crawler.cli.options import Json, PageUrl, Top, Why
+from crawler.cli.options import Json, PageUrl, Top, Why, flag, option
 
 
 def versions(url: PageUrl, top: Top = 50, why: Why = False, as_json: Json = False) -> None:
@@ -23,13 +23,12 @@ def versions(url: PageUrl, top: Top = 50, why: Why = False, as_json: Json = Fals
 def show(
     url: PageUrl,
     at: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN|DAY", help="As it was 7d ago, yesterday, or at 2026-11-22T12:00; else the newest."),
+        str | None, option("SPAN|DAY", "As it was 7d ago, yesterday, or at 2026-11-22T12:00; else the newest.")
     ] = None,
-    version: Annotated[int | None, typer.Option(min=1, metavar="N", help="The version of this number.")] = None,
-    text: Annotated[bool, typer.Option("--text", help="Nothing but its text.")] = False,
-    html: Annotated[bool, typer.Option("--html", help="Nothing but its body, byte by byte in a pipe.")] = False,
-    headers: Annotated[bool, typer.Option("--headers", help="What is kept of its headers.")] = False,
+    version: Annotated[int | None, option("N", "The version of this number.", min=1)] = None,
+    text: Annotated[bool, flag("--text", "Nothing but its text.")] = False,
+    html: Annotated[bool, flag("--html", "Nothing but its body, byte by byte in a pipe.")] = False,
+    headers: Annotated[bool, flag("--headers", "What is kept of its headers.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show what a page says, or said at an instant.
@@ -52,14 +51,12 @@ def show(
 def diff(
     url: PageUrl,
     before: Annotated[
-        str | None,
-        typer.Option("--from", metavar="VERSION|SPAN|DAY", help="From this version, or the one of 7d ago, of a day."),
+        str | None, option("VERSION|SPAN|DAY", "From this version, or the one of 7d ago, of a day.", "--from")
     ] = None,
     after: Annotated[
-        str | None,
-        typer.Option("--to", metavar="VERSION|SPAN|DAY", help="To this version, or the one of then; else the newest."),
+        str | None, option("VERSION|SPAN|DAY", "To this version, or the one of then; else the newest.", "--to")
     ] = None,
-    context: Annotated[int, typer.Option(min=0, max=1000, metavar="N", help="Unchanged blocks beside a change.")] = 1,
+    context: Annotated[int, option("N", "Unchanged blocks beside a change.", min=0, max=1000)] = 1,
     as_json: Json = False,
 ) -> None:
     """Show what differs between two versions of a page, word by word: the last two, unless others are named.

@@ -4,45 +4,35 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from crawler.cli import values
 from crawler.cli.exits import DONE
 from crawler.cli.lazy import changes as app
 from crawler.cli.lazy import changes_output, kinds
-from crawler.cli.options import At, Json, Why
+from crawler.cli.options import At, Json, Why, argument, flag, option
 from crawler.errors import BadInput
 
 
 def changes(
-    what: Annotated[
-        str | None, typer.Argument(metavar="DOMAIN|URL", help="A domain, a page, or what pages lie beneath.")
-    ] = None,
+    what: Annotated[str | None, argument("DOMAIN|URL", "A domain, a page, or what pages lie beneath.")] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPAN|DAY|CURSOR",
-            help="In the last 30m, 12h or 7d, since yesterday or 2026-11-22, or after a cursor.",
-        ),
+        option("SPAN|DAY|CURSOR", "In the last 30m, 12h or 7d, since yesterday or 2026-11-22, or after a cursor."),
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(
-            metavar="KINDS",
-            help="Of changed, gone, refused, moved, back, new, site, held-back, let-go, hint, with commas between.",
+        option(
+            "KINDS", "Of changed, gone, refused, moved, back, new, site, held-back, let-go, hint, with commas between."
         ),
     ] = None,
-    domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Of one domain only.")] = None,
-    top: Annotated[
-        int | None, typer.Option(min=1, max=1_000_000, metavar="N", help="How many: 20, with --json 1000.")
-    ] = None,
+    domain: Annotated[str | None, option("DOMAIN", "Of one domain only.")] = None,
+    top: Annotated[int | None, option("N", "How many: 20, with --json 1000.", min=1, max=1_000_000)] = None,
     diff: Annotated[
-        bool, typer.Option("--diff", help="With all blocks that changed (of each page the first 50), and more of each.")
+        bool, flag("--diff", "With all blocks that changed (of each page the first 50), and more of each.")
     ] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on: show what is found as it is found, until Ctrl-C.")
+        bool, flag("--follow", "Go on: show what is found as it is found, until Ctrl-C.", short="-f")
     ] = False,
-    atom: Annotated[bool, typer.Option("--atom", help="As an Atom feed, for a file for feed readers.")] = False,
+    atom: Annotated[bool, flag("--atom", "As an Atom feed, for a file for feed readers.")] = False,
     why: Why = False,
     at: At = None,
     as_json: Json = False,

@@ -6,16 +6,13 @@ import typer
 
 from crawler.cli.exits import DONE
 from crawler.cli.lazy import plan_output
-from crawler.cli.options import At, Json
+from crawler.cli.options import At, Json, argument, option
 
 
 def plan(
-    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="What this one may expect; else plan.")] = None,
+    domain: Annotated[str | None, argument("DOMAIN", "What this one may expect; else plan.")] = None,
     only: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DOMAIN", help="Plan for one domain as if there were no other, such as one of another time."
-        ),
+        str | None, option("DOMAIN", "Plan for one domain as if there were no other, such as one of another time.")
     ] = None,
     at: At = None,
     as_json: Json = False,

@@ -6,15 +6,13 @@ from typing import Annotated
 import typer
 
 from crawler.cli.lazy import report_output
-from crawler.cli.options import At, DomainOrAll, Json
+from crawler.cli.options import At, DomainOrAll, Json, option
 
 
 def report(
     domain: DomainOrAll = None,
     days: Annotated[float, typer.Option(min=0.01, max=36_500, help="Sum looks and requests up over so long.")] = 30.0,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="DIR", file_okay=False, help="Write it as web pages to a folder.")
-    ] = None,
+    html: Annotated[Path | None, option("DIR", "Write it as web pages to a folder.", "--html", file_okay=False)] = None,
     at: At = None,
     as_json: Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ import typer
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import maintenance, sql_output
 from crawler.cli.lazy import sql as app_sql
-from crawler.cli.options import Json, Top
+from crawler.cli.options import Json, Top, argument, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, say
 from crawler.cli.session import settings, with_database
 from crawler.errors import CrawlerError
@@ -16,19 +16,19 @@ from crawler.format.values import format_bytes, format_count
 
 app = typer.Typer(no_args_is_help=True, help="Look after the database, and into it.")
 NOT_RUNNING = "the embedded Postgres is not running: recrawl up keeps it running; recrawl db shell starts it meanwhile"
-Write = Annotated[bool, typer.Option("--write", help="Let it write; else every transaction is read-only.")]
+Write = Annotated[bool, flag("--write", "Let it write; else every transaction is read-only.")]
 
 
 @app.command()
 def upgrade(
     partitions: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "N",
+            "For a new database: how many partitions each table of pages has. 4 by default, 16 for 10^7 pages.",
             "--partitions",
             min=1,
             max=256,
-            metavar="N",
-            help="For a new database: how many partitions each table of pages has. 4 by default, 16 for 10^7 pages.",
         ),
     ] = None,
     as_json: Json = False,
@@ -68,7 +68,7 @@ def check(as_json: Json = False) -> int:
 
 @app.command()
 def dump(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The dump; one that is there is replaced.")],
+    file: Annotated[Path, argument("FILE", "The dump; one that is there is replaced.")],
     as_json: Json = False,
 ) -> None:
     """Write the whole database into one compressed file, as it is at this instant. Crawling goes on meanwhile.
@@ -86,7 +86,7 @@ def dump(
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dump that db dump or pg_dump has made.")],
+    file: Annotated[Path, argument("FILE", "A dump that db dump or pg_dump has made.")],
     as_json: Json = False,
 ) -> None:
     """Restore a dump into a home, or a database, that holds nothing yet; an older schema is brought up to date.
@@ -135,10 +135,10 @@ def shell(write: Write = False) -> int:
 
 @app.command()
 def sql(
-    statement: Annotated[str, typer.Argument(metavar="SQL", help="One statement; - reads it from stdin.")],
+    statement: Annotated[str, argument("SQL", "One statement; - reads it from stdin.")],
     write: Write = False,
     top: Top = 100,
-    csv: Annotated[bool, typer.Option("--csv", help="All rows as CSV; text is never a formula.")] = False,
+    csv: Annotated[bool, flag("--csv", "All rows as CSV; text is never a formula.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run one SQL statement and print its rows: of the views that docs/sql.md lists, or of any table.
@@ -153,7 +153,7 @@ def sql(
 
 @app.command()
 def grant(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the role: small letters, digits and _.")],
+    name: Annotated[str, argument("NAME", "Of the role: small letters, digits and _.")],
     as_json: Json = False,
 ) -> None:
     """Let a role read the views and nothing else; a new one is made with a password, which is shown once.
@@ -176,7 +176,7 @@ def grant(
 
 @app.command()
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of a role that `db grant` let in.")],
+    name: Annotated[str, argument("NAME", "Of a role that `db grant` let in.")],
     as_json: Json = False,
 ) -> None:
     """Take back what `db grant` gave; a role that it made, and that has nothing else, is removed.

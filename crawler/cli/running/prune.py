@@ -8,7 +8,7 @@ import typer
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import maintenance
-from crawler.cli.options import NO_DOMAIN, DomainOrAll, Json
+from crawler.cli.options import NO_DOMAIN, DomainOrAll, Json, flag
 from crawler.cli.output import print_found, remark
 from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count
@@ -18,12 +18,10 @@ NUMBERS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "l
 
 def prune(
     domain: DomainOrAll = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Say what would go, and change nothing.")] = False,
     give_back: Annotated[
         bool,
-        typer.Option(
-            "--give-back", help="Give the room to the system, not to what comes: tables are written anew, which waits."
-        ),
+        flag("--give-back", "Give the room to the system, not to what comes: tables are written anew, which waits."),
     ] = False,
     as_json: Json = False,
 ) -> int:

@@ -3,24 +3,18 @@
 import sys
 from typing import Annotated
 
-import typer
-
 from crawler.cli.lazy import maintenance
-from crawler.cli.options import Json
+from crawler.cli.options import Json, flag, option
 from crawler.cli.output import print_json
 from crawler.cli.session import settings, with_database
 
 
 def serve(
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Listen here; what is not this machine's own is open to its network.")
+        str, option("ADDRESS", "Listen here; what is not this machine's own is open to its network.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int | None, typer.Option(min=1, max=65_535, metavar="N", help="Else 4280, or any that is free.")
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Do not print the address that lets in: recrawl ui does.")
-    ] = False,
+    port: Annotated[int | None, option("N", "Else 4280, or any that is free.", min=1, max=65_535)] = None,
+    quiet: Annotated[bool, flag("--quiet", "Do not print the address that lets in: recrawl ui does.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show a page of one's own in the browser: what changed, how fresh, what to worry about. Ctrl-C ends it.
