@@ -1,13 +1,15 @@
-"""recrawl versions, show and diff: their options and their help."""
+"""recrawl explain, try, versions, show and diff: their options and their help."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from crawler.cli import values
-from crawler.cli.lazy import versions_output
-from crawler.cli.options import Json, PageUrl, Top, Why, flag, option
+from crawler.cli.lazy import explain_output, try_page_output, versions_output
+from crawler.cli.lazy import try_page as app
+from crawler.cli.options import At, Json, PageUrl, Top, Why, argument, flag, option
 
 
 def versions(url: PageUrl, top: Top = 50, why: Why = False, as_json: Json = False) -> None:
@@ -82,3 +84,46 @@ def _instant(text: str | None) -> timedelta | datetime | None:
     if isinstance(found, int):
         raise typer.BadParameter(f"{text!r} is no instant: --version {found} shows that version")
     return found
+
+
+def explain(
+    url: Annotated[str, argument("URL", "Any URL, tracked or not.")],
+    why: Why = False,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Say what is known about one URL: when it is due and why, how fresh it is; or why it is not crawled.
+
+    With --why what it is worth at which price, what is believed about its changes, and who links to it.
+
+    Examples:
+
+        recrawl explain https://docs.example.com/guide/install.html
+        recrawl explain https://docs.example.com/guide/install.html --why
+    """
+    return explain_output.explain(url, why=why, at=at, as_json=as_json)
+
+
+def try_page(
+    url: Annotated[str, argument("URL", "A page of a registered domain, known or not.")],
+    again: Annotated[bool, flag("--again", "Look three times, one delay apart, and show what that teaches.")] = False,
+    screenshot: Annotated[
+        Path | None, option("FILE", "Render it, and write a picture (PNG, without its images).", dir_okay=False)
+    ] = None,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Look at one page, and show what of it would be compared, what is masked, and why; nothing is recorded.
+
+    Of a known page: what differs from its last version, and which of it is news. It is a look like any other: as
+    robots.txt and the domain's scope, delay and budget allow. Exit code 1 where the page could not be had.
+
+    Examples:
+
+        recrawl try https://docs.example.com/guide/install.html
+        recrawl try https://docs.example.com/ --again
+        recrawl try https://app.example.com/ --screenshot app.png
+        recrawl try https://docs.example.com/ --json
+    """
+    how = app.TryWay(again=again, screenshot=screenshot is not None)
+    return try_page_output.try_url(url, how=how, screenshot=screenshot, at=at, as_json=as_json)
