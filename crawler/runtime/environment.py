@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from crawler.runtime.children import TAG
-from crawler.runtime.keys.auth import own_origins
+from crawler.runtime.keys.own_keys import own_origins
 
 POOL = "recrawl"
 WATCH_PATH = "/recrawl/run/"

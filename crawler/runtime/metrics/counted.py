@@ -10,8 +10,7 @@ import secrets
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
@@ -92,13 +91,6 @@ def tally_of(stats: CrawlStats) -> Tally:
     return Tally(looks=+looks, failures=Counter(stats.reasons), sums=+sums)
 
 
-class LeaseCount:
-    """How a lease went. result: None until it is known."""
-
-    def __init__(self) -> None:
-        self.result: LeaseResult | None = None
-
-
 class Counted:
     """Counts into a file; one that cannot be written is told of once, and the crawl goes on. file: None counts nothing.
 
@@ -117,13 +109,15 @@ class Counted:
             self._take(token, stats)
             self._write()
 
-    @asynccontextmanager
-    async def lease(self, token: UUID) -> AsyncIterator[LeaseCount]:
-        """Count the lease of a token by how the block ends; `result` of what is given says how it went."""
-        count, began, how = LeaseCount(), time.monotonic(), BROKEN
+    async def lease(self, token: UUID, walk: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
+        """Walk the lease of a token, and count it by how that ends."""
+        began, how = time.monotonic(), BROKEN
         try:
-            yield count
-            how = HELD if count.result is not None and count.result.hold is not None else DONE
+            result = await walk()
+            how = HELD if result.hold is not None else DONE
+            if self._file is not None:
+                self._take(token, result.stats)
+            return result
         except LeaseLost:
             how = LOST
             raise
@@ -134,8 +128,6 @@ class Counted:
             raise
         finally:
             if self._file is not None:
-                if count.result is not None:
-                    self._take(token, count.result.stats)
                 self._seen.pop(token, None)
                 self._tally.end_lease(how, timedelta(seconds=time.monotonic() - began))
                 self._write()

@@ -9,7 +9,7 @@ from crawler.errors import StackFailed
 from crawler.runtime import children
 from crawler.runtime.children import Child, Report
 from crawler.runtime.environment import server_environment
-from crawler.runtime.keys.auth import ensure_auth, proves_itself, renew_auth
+from crawler.runtime.keys.own_keys import ensure_auth, proves_itself, renew_auth
 from crawler.runtime.machine import port_is_free, recorded_port, remember_port
 from crawler.settings import Settings
 
