@@ -7,7 +7,7 @@ from pathlib import Path
 from crawler.app import reports
 from crawler.cli.options import NO_DOMAIN
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts, show_rows
-from crawler.cli.reports.freshness import described
+from crawler.cli.reports.reports import described
 from crawler.cli.session import Interrupts, settings, with_database
 from crawler.format.domain_settings import format_setting
 from crawler.format.lists import format_lists

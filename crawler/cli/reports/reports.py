@@ -1,5 +1,6 @@
-"""recrawl report, plan and audit: their options and their help, and what an audit prints."""
+"""recrawl report, traffic, plan and audit: their options and their help, and what traffic and audits print."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,11 @@ from crawler.cli.lazy import plan_output, report_output, reports
 from crawler.cli.options import NO_DOMAIN, At, DomainOrAll, Json, argument, option
 from crawler.cli.output import pick, print_found, remark, say
 from crawler.cli.session import with_database
-from crawler.format.values import format_span
+from crawler.format.values import format_bytes, format_count, format_instant, format_span
+from crawler.json_lines import values_of
 
-NUMBERS = ("drawn", "looks by chance", "expected fresh", "found fresh", "other looks", "expected", "found")
+HOURLY_NUMBERS = ("looks", "requests", "received", "errors", "latency")
+AUDIT_NUMBERS = ("drawn", "looks by chance", "expected fresh", "found fresh", "other looks", "expected", "found")
 
 
 def audit(
@@ -48,7 +51,7 @@ def audit(
             for each in off
         ],
     }
-    if print_found(document, map(_row, found), right=NUMBERS, empty=NO_DOMAIN, as_json=as_json):
+    if print_found(document, map(_audit_row, found), right=AUDIT_NUMBERS, empty=NO_DOMAIN, as_json=as_json):
         back = format_span(reports.LOOKED_BACK)
         say(f"\nLooks of the last {back}, by finished UTC days. The next crawl looks at what was drawn.")
         for each in off:
@@ -56,11 +59,11 @@ def audit(
     return PROBLEM if off else DONE
 
 
-def _row(each: "reports.DomainAudit") -> dict[str, str]:
+def _audit_row(each: "reports.DomainAudit") -> dict[str, str]:
     from crawler.format.reports import format_agreement
 
     figures = (*format_agreement(each.found.audits), *format_agreement(each.found.scheduled))
-    return {"domain": each.domain.authority} | dict(zip(NUMBERS, (str(each.drawn), *figures), strict=True))
+    return {"domain": each.domain.authority} | dict(zip(AUDIT_NUMBERS, (str(each.drawn), *figures), strict=True))
 
 
 def described(agreement: "reports.Agreement") -> dict[str, object]:
@@ -122,3 +125,45 @@ def plan(
         return plan_output.plan_one(domain, at=at, as_json=as_json)
     plan_output.plan(only=only, at=at, as_json=as_json)
     return DONE
+
+
+def traffic(
+    domain: DomainOrAll = None,
+    hours: Annotated[int, option("N", "Whole hours before this one.", min=1, max=10_000)] = 24,
+    at: At = None,
+    as_json: Json = False,
+) -> None:
+    """Show by the hour what was asked of domains, what came, and how long answers took; and which hour is off.
+
+    Off is what is far from the domain's own usual of two weeks: errors that chance does not explain, or answers that
+    take twice as long and longer than they ever vary. The running stack looks every hour, says so in the log of its
+    plan and emits the event recrawl.traffic.off.
+
+    Examples:
+
+        recrawl traffic docs.example.com
+        recrawl traffic docs.example.com --hours 168
+        recrawl traffic --json
+    """
+    instant = at or datetime.now(UTC)
+    judged = with_database(lambda db, _: reports.list_hours(db, domain, hours=hours, at=instant))
+    rows = (_hour_row(name, each) for name, each in judged)
+    hours_of = [{"domain": name, **values_of(each.traffic), "off": each.why} for name, each in judged]
+    none = f"No look in the {format_count(hours, 'hour')} before {format_instant(instant)}"
+    if print_found({"hours": hours_of}, rows, right=HOURLY_NUMBERS, empty=none, as_json=as_json):
+        for name, each in judged:
+            if each.why:
+                remark(f"{name}, {format_instant(each.traffic.hour)}: {each.why}")
+
+
+def _hour_row(name: str, judged: "reports.JudgedHour") -> dict[str, str]:
+    hour = judged.traffic
+    return {
+        "hour": format_instant(hour.hour),
+        "domain": f"{name}{' *' if judged.why else ''}",
+        "looks": f"{hour.looks:,}",
+        "requests": f"{hour.requests:,}",
+        "received": format_bytes(hour.received_bytes),
+        "errors": f"{hour.errors:,}",
+        "latency": "-" if hour.latency_ms is None else f"{hour.latency_ms:,.0f} ms",
+    }
