@@ -9,18 +9,7 @@ import shutil
 from pathlib import Path
 
 from crawler.errors import StackFailed
-from crawler.runtime.children import (
-    WORKER,
-    Child,
-    Report,
-    comes_about,
-    digest,
-    last_words,
-    log_of,
-    noted,
-    start,
-    tag_of,
-)
+from crawler.runtime import children
 from crawler.runtime.environment import Api, worker_command, worker_environment
 from crawler.runtime.machine import private_folder
 from crawler.runtime.prefect.api import bury_dead_runs, forget_late_runs, has_worker
@@ -28,18 +17,18 @@ from crawler.runtime.prefect.api import bury_dead_runs, forget_late_runs, has_wo
 START_SECONDS = 900  # 5 on a machine that does nothing else
 
 
-def find_worker(home: Path, *, api: Api, database_url: str) -> Child | None:
+def find_worker(home: Path, *, api: Api, database_url: str) -> children.Child | None:
     """The running worker, if it works for this server and this database."""
-    worker = noted(home, WORKER)
+    worker = children.noted(home, children.WORKER)
     return worker if worker is not None and worker.facts == _facts_of(api, database_url) else None
 
 
 def _facts_of(api: Api, database_url: str) -> dict[str, str]:
-    auth = {"auth": digest(api.auth)} if api.auth is not None else {}
-    return {"api_url": api.url, "database": digest(database_url), **auth}
+    auth = {"auth": children.digest(api.auth)} if api.auth is not None else {}
+    return {"api_url": api.url, "database": children.digest(database_url), **auth}
 
 
-def clear_runs(api: Api, *, report: Report) -> None:
+def clear_runs(api: Api, *, report: children.Report) -> None:
     """Set the server right about the runs of a pool that has no worker."""
     crashed = asyncio.run(bury_dead_runs(api))
     if crashed:
@@ -47,23 +36,23 @@ def clear_runs(api: Api, *, report: Report) -> None:
     asyncio.run(forget_late_runs(api))
 
 
-def start_worker(home: Path, *, api: Api, database_url: str, report: Report) -> Child:
+def start_worker(home: Path, *, api: Api, database_url: str, report: children.Report) -> children.Child:
     """Start a worker and wait until the server has heard of it."""
-    tag = tag_of(home)
+    tag = children.tag_of(home)
     name = f"recrawl-{tag}-{secrets.token_hex(2)}"
     shutil.rmtree(home / "tmp", ignore_errors=True)
     private_folder(home, "tmp")
-    worker = start(
+    worker = children.start(
         home,
-        WORKER,
+        children.WORKER,
         worker_command(name),
         environment=worker_environment(home, api, tag=tag, database_url=database_url),
         facts=_facts_of(api, database_url),
     )
-    if comes_about(
+    if children.comes_about(
         lambda: asyncio.run(has_worker(api, name)), of=worker, what="Worker", seconds=START_SECONDS, report=report
     ):
         return worker
     if worker.process.is_running():
-        raise StackFailed(f"the worker does not report to {api.url}: see {log_of(home, WORKER)}")
-    raise StackFailed(f"the worker ended: {last_words(home, WORKER)}")
+        raise StackFailed(f"the worker does not report to {api.url}: see {children.log_of(home, children.WORKER)}")
+    raise StackFailed(f"the worker ended: {children.last_words(home, children.WORKER)}")
