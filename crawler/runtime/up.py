@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -64,7 +63,11 @@ def _build(home: Path, settings: Settings, *, deployments: Path, report: Report)
     if named is not None:
         prepare(named.get_secret_value(), may_upgrade=False)  # before anything is started in vain
     database_url = named.get_secret_value() if named else _embedded_database(home, CRAWL_DATABASE, report=report)
-    start_server = partial(_start_server, home, settings, report=report)
+
+    def start_server() -> Child:
+        url = _embedded_database(home, PREFECT_DATABASE, report=report)
+        return ensure_server(home, settings, database_url=url, report=report)
+
     server = start_server() if external is None else None
     # While the server starts; this and importing prefect take about as long as it does.
     if named is None:
@@ -96,11 +99,6 @@ def _embedded_database(home: Path, name: str, *, report: Report) -> str:
     cluster = keep_postgres(home)
     cluster.create_database(name)
     return cluster.url(name)
-
-
-def _start_server(home: Path, settings: Settings, *, report: Report) -> Child:
-    url = _embedded_database(home, PREFECT_DATABASE, report=report)
-    return ensure_server(home, settings, database_url=url, report=report)
 
 
 async def register(api: Api, deployments: Path, *, database_url: str, is_ours: bool) -> int:

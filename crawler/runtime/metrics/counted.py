@@ -10,7 +10,7 @@ import secrets
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from uuid import UUID
 from crawler.core.change.change import Change
 from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.errors import LeaseLost
+from crawler.json_lines import values_of
 from crawler.runtime.machine import Process, held, private_folder, process, write_private
 
 log = logging.getLogger("recrawl.metrics")
@@ -65,14 +66,10 @@ class Tally:
         self.lease_seconds[str(bisect_left(LEASE_BUCKETS, lasted.total_seconds()))] += 1
         self.sums["lease_milliseconds"] += round(lasted.total_seconds() * 1000)
 
-    def as_json(self) -> dict[str, dict[str, int]]:
-        """The counts as a document."""
-        return {each.name: dict(getattr(self, each.name)) for each in fields(self)}
-
     @classmethod
-    def of_json(cls, document: dict[str, Any]) -> "Tally":
-        """The tally that a document holds; what an earlier version did not count is nothing."""
-        return cls(**{each.name: Counter(document.get(each.name, {})) for each in fields(cls)})
+    def of_json(cls, document: Mapping[str, Mapping[str, int]]) -> "Tally":
+        """Return the tally that a document holds."""
+        return cls(**{name: Counter(counts) for name, counts in document.items()})
 
     def _bound_reasons(self) -> None:
         if len(self.failures) > MOST_REASONS:
@@ -169,7 +166,7 @@ def ensure_metrics_folder(home: Path) -> Path:
 
 def write_counts(file: Path, counting: Process, tally: Tally) -> None:
     """Leave what a process has counted; the folder is there."""
-    document = {"pid": counting.pid, "birth": counting.birth, "tally": tally.as_json()}
+    document = {"pid": counting.pid, "birth": counting.birth, "tally": values_of(tally)}
     write_private(file, json.dumps(document))
 
 
@@ -193,7 +190,7 @@ def totals(folder: Path) -> Tally:
                 total.add(Tally.of_json(document["tally"]))
                 ended.append(file)
         if ended:
-            document = {"tally": total.as_json(), "taken": [file.name for file in ended]}
+            document = {"tally": values_of(total), "taken": [file.name for file in ended]}
             write_private(folder / TOTAL, json.dumps(document))
             for file in ended:
                 file.unlink(missing_ok=True)

@@ -220,12 +220,12 @@ def read_automations(file: Path) -> list[AutomationCore]:
 
 async def living_runs(client: PrefectClient) -> list[objects.FlowRun]:
     """The runs of our work pool that have begun and not ended, as far as the server knows."""
-    return await client.read_flow_runs(
-        work_pool_filter=OUR_POOL,
-        flow_run_filter=filters.FlowRunFilter(
-            state=filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=ALIVE))
-        ),
-    )
+    wanted = filters.FlowRunFilter(state=_in_state(*ALIVE))
+    return await client.read_flow_runs(work_pool_filter=OUR_POOL, flow_run_filter=wanted)
+
+
+def _in_state(*types: objects.StateType) -> filters.FlowRunFilterState:
+    return filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=list(types)))
 
 
 async def bury_dead_runs(api: Api) -> int:
@@ -253,15 +253,11 @@ async def _end(client: PrefectClient, run: objects.FlowRun, state: objects.State
 async def forget_late_runs(api: Api) -> int:
     """Delete the scheduled runs whose time passed while nothing ran: the next one does what they would have done."""
     async with client_of(api) as client:
-        late = await client.read_flow_runs(
-            work_pool_filter=OUR_POOL,
-            flow_run_filter=filters.FlowRunFilter(
-                state=filters.FlowRunFilterState(
-                    type=filters.FlowRunFilterStateType(any_=[objects.StateType.SCHEDULED])
-                ),
-                expected_start_time=filters.FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
-            ),
+        wanted = filters.FlowRunFilter(
+            state=_in_state(objects.StateType.SCHEDULED),
+            expected_start_time=filters.FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
         )
+        late = await client.read_flow_runs(work_pool_filter=OUR_POOL, flow_run_filter=wanted)
         scheduled = [run for run in late if run.auto_scheduled]
         for run in scheduled:
             await client.delete_flow_run(run.id)
