@@ -6,20 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from crawler.app import (
-        changes,
-        crawl,
-        database,
-        domains,
-        hints,
-        pages,
-        refresh,
-        registration,
-        reports,
-        rules,
-        status,
-        try_page,
-    )
+    from crawler.app import changes, crawl, domains, hints, pages, refresh, registration, reports, rules, status
     from crawler.app.delivery import exports, feeds, notifications
     from crawler.app.running import local_stack, maintenance, sql, tokens
     from crawler.cli import progress

@@ -84,7 +84,6 @@ def hint(
 
 
 def _urls(texts: Sequence[str]) -> "Iterator[hints.Url]":
-
     for n, (place, text) in enumerate(_lines(texts)):
         if n >= hints.MAX_HINTS:
             raise BadInput(f"more than {hints.MAX_HINTS:,} URLs at a time")

@@ -130,7 +130,6 @@ def feed(
 
 
 def _give(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
-
     if kinds is not None:
         change_kinds.parse_kinds(kinds)
     found = with_database(

@@ -67,7 +67,6 @@ def export(
 
 
 def _next(request: "exports.ExportRequest", done: "exports.Exported") -> str:
-
     given = [f"--format {request.form}"] if request.form != exports.Format.JSONL else []
     given += [f"--{request.what}"] if request.what is not exports.What.PAGES else []
     given += [f"--to {quote(str(request.to))}"] if request.to is not None and request.format.is_folder else []
@@ -132,7 +131,6 @@ def _show(found: "exports.SyncRound") -> None:
 
 
 def _without_password(target: str) -> str:
-
     parts = urlsplit(target)
     if not exports.is_database(target) or parts.password is None:
         return target

@@ -72,7 +72,6 @@ def _lines(source: str) -> list[str]:
 
 
 def _print_added(results: "Sequence[domains.Added]", *, as_json: bool) -> None:
-
     for result in results:
         if result.error:
             remark(f"recrawl: {result.name}: {result.error}")
@@ -280,7 +279,6 @@ def remove(
 
 
 def _set_paused(names: Sequence[str], *, paused: bool, as_json: bool) -> None:
-
     found = [domain.authority for domain in with_database(lambda db, _: domains.set_paused(db, names, paused=paused))]
     said = [f"{name} is {'paused' if paused else 'active'}" for name in found]
     print_outcome({"paused": paused, "domains": found}, "\n".join(said), as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Annotated, cast
 import typer
 
 from crawler.cli import values
-from crawler.cli.lazy import database, domain_settings, registration, rules
+from crawler.cli.lazy import domain_settings, registration, rules
 from crawler.cli.options import MOST, At, DomainName, Json, argument, flag, option
 from crawler.cli.output import print_found, print_outcome
 from crawler.cli.session import Interrupts, with_database
@@ -127,14 +127,13 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
 
 def _change(
     name: str,
-    change: "Callable[[database.Database, rules.Domain, datetime], Awaitable[rules.Domain]]",
+    change: "Callable[[rules.Database, rules.Domain, datetime], Awaitable[rules.Domain]]",
     *,
     at: datetime | None,
     said: str,
     as_json: bool,
 ) -> None:
-
-    async def work(db: "database.Database", _: Interrupts) -> "tuple[rules.Domain, dict[str, int]]":
+    async def work(db: "rules.Database", _: Interrupts) -> "tuple[rules.Domain, dict[str, int]]":
         domain = await registration.domain_named(db, name)
         await registration.require_not_before_last_visit(db, [domain] if at is not None else [], at)
         await change(db, domain, at or datetime.now(UTC))
@@ -144,20 +143,18 @@ def _change(
     print_outcome(_document(domain, pages), f"{domain.authority} {said}", as_json=as_json)
 
 
-async def _with_counts(db: "database.Database", name: str) -> "tuple[rules.Domain, dict[str, int]]":
+async def _with_counts(db: "rules.Database", name: str) -> "tuple[rules.Domain, dict[str, int]]":
     """Return a domain, and how many pages each of its rules limits."""
     domain = await registration.domain_named(db, name)
     return domain, await rules.pages_by_pattern(db, domain)
 
 
 def _document(domain: "rules.Domain", pages: Mapping[str, int]) -> dict[str, object]:
-
     described = [rules.describe_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
     return {"domain": domain.authority, "rules": described}
 
 
 def _row(rule: "rules.PageRule", pages: Mapping[str, int]) -> dict[str, str]:
-
     return {
         "pattern": rule.pattern,
         "least": format_span(rule.least) if rule.least is not None else "",

@@ -61,7 +61,6 @@ def _row(page: "app.Near") -> dict[str, str]:
 
 
 def _show_near(name: str, *, bits: int, most: int, as_json: bool) -> int:
-
     url, found = with_database(lambda db, _: app.find_duplicates_of(db, name, max_bits=bits, max_count=most))
     pages = None if found is None else found[:most]
     none = f"No page says nearly the same as {url}"

@@ -8,7 +8,6 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.lazy import explain_output, try_page_output, versions_output
-from crawler.cli.lazy import try_page as app
 from crawler.cli.options import At, Json, PageUrl, Top, Why, argument, flag, option
 
 
@@ -125,5 +124,4 @@ def try_page(
         recrawl try https://app.example.com/ --screenshot app.png
         recrawl try https://docs.example.com/ --json
     """
-    how = app.TryWay(again=again, screenshot=screenshot is not None)
-    return try_page_output.try_url(url, how=how, screenshot=screenshot, at=at, as_json=as_json)
+    return try_page_output.try_url(url, again=again, screenshot=screenshot, at=at, as_json=as_json)

@@ -59,7 +59,6 @@ def pages(
 
 
 def _show(found: "list[app.PageLine]", *, order: "app.Order", why: bool) -> None:
-
     rows = (_row(page, parts=why and order is app.Order.MIXED, why=why) for page in found)
     show_rows(rows, right=["importance", "links", "by URL", "version", "fresh"])
     remark(f"Next: recrawl explain {found[0].url}")

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 MOST_SHOWN = 400  # characters of a piece
 
 
-def try_url(text: str, *, how: app.TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
+def try_url(text: str, *, again: bool, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
     """screenshot: where the picture goes."""
     check_plugins(settings())
+    how = app.TryWay(again=again, screenshot=screenshot is not None)
     seen = with_database(lambda db, _: app.try_url(db, settings(), text, how=how, at=at))
     if screenshot is not None:
         _save(screenshot, seen)
