@@ -36,7 +36,7 @@ PLACES = {
     "show": Place("pages.page", "show", LOOK),
     "export": Place("delivery.export", "export", LOOK),
     "sync": Place("delivery.export", "sync", LOOK),
-    "duplicates": Place("pages.duplicates", "duplicates", LOOK),
+    "duplicates": Place("pages.pages", "duplicates", LOOK),
     "explain": Place("pages.page", "explain", LOOK),
     "try": Place("pages.page", "try_page", LOOK),
     "up": Place("running.stack", "up", RUN),

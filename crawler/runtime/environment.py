@@ -65,10 +65,6 @@ class Api:
         """Where people look at it."""
         return self.url.removesuffix("/api")
 
-    def watch_url(self, run: str) -> str:
-        """Return the address of the way to a run, on a server of ours (own_address.py)."""
-        return f"{self.ui_url}{WATCH_PATH}{run}"
-
 
 def client_environment(home: Path, api: Api) -> dict[str, str]:
     """What has to be set before prefect is imported, in any process that talks to that server."""

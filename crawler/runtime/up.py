@@ -16,7 +16,7 @@ from crawler.runtime.environment import Api, client_environment
 from crawler.runtime.machine import OURS, Process, held, private_folder
 from crawler.runtime.pages import ensure_pages
 from crawler.runtime.postgres.cluster import keep_postgres, release_postgres, running_postgres
-from crawler.runtime.prefect.server import ensure_server, wait_for_server
+from crawler.runtime.prefect.processes import clear_runs, ensure_server, find_worker, start_worker, wait_for_server
 from crawler.runtime.stack import CRAWL_DATABASE, Stack, answers, api_of_worker, external_api, is_own_api, own_api
 from crawler.settings import Settings
 from crawler.store.database import open_database, prepare
@@ -118,8 +118,6 @@ def _staff(
     home: Path, server: Child | None, *, api: Api, database_url: str, deployments: Path, report: Report
 ) -> Child:
     """The deployments, and a worker for them; before a new worker starts, what a dead one left is cleared away."""
-    from crawler.runtime.prefect.worker import clear_runs, find_worker, start_worker
-
     worker = find_worker(home, api=api, database_url=database_url)
     if worker is None:
         own, tag = children.noted(home, children.SERVER), children.tag_of(home)

@@ -89,7 +89,7 @@ def tally_of(stats: CrawlStats) -> Tally:
 
 
 class Counted:
-    """Counts into a file; one that cannot be written is told of once, and the crawl goes on. file: None counts nothing.
+    """Counts into a file; one that cannot be written is told of once, and the crawl goes on. file: None writes nothing.
 
     A lease whose numbers are told several times is counted by what has come since.
     """
@@ -102,9 +102,8 @@ class Counted:
 
     def progress(self, token: UUID, stats: CrawlStats) -> None:
         """Count what the lease of a token has recorded until now."""
-        if self._file is not None:
-            self._take(token, stats)
-            self._write()
+        self._take(token, stats)
+        self._write()
 
     async def lease(self, token: UUID, walk: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
         """Walk the lease of a token, and count it by how that ends."""
@@ -112,8 +111,7 @@ class Counted:
         try:
             result = await walk()
             how = HELD if result.hold is not None else DONE
-            if self._file is not None:
-                self._take(token, result.stats)
+            self._take(token, result.stats)
             return result
         except LeaseLost:
             how = LOST
@@ -124,10 +122,9 @@ class Counted:
             how = GIVEN_BACK
             raise
         finally:
-            if self._file is not None:
-                self._seen.pop(token, None)
-                self._tally.end_lease(how, timedelta(seconds=time.monotonic() - began))
-                self._write()
+            self._seen.pop(token, None)
+            self._tally.end_lease(how, timedelta(seconds=time.monotonic() - began))
+            self._write()
 
     def _take(self, token: UUID, stats: CrawlStats) -> None:
         now = tally_of(stats)
@@ -135,8 +132,7 @@ class Counted:
         self._seen[token] = now
 
     def _write(self) -> None:
-        assert self._file is not None
-        if self._process is None:
+        if self._file is None or self._process is None:
             return
         try:
             write_counts(self._file, self._process, self._tally)
