@@ -39,18 +39,16 @@ def _console(*, stderr: bool) -> "Console":
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
-def say(text: str) -> None:
+def say(text: str, *, style: str = "") -> None:
     """A line of the answer."""
     from rich.text import Text
 
-    out().print(Text(printable(text)), soft_wrap=True)
+    out().print(Text(printable(text), style), soft_wrap=True)
 
 
 def say_heading(text: str) -> None:
     """The one heading of an answer."""
-    from rich.text import Text
-
-    out().print(Text(printable(text), "bold"), soft_wrap=True)
+    say(text, style="bold")
 
 
 def remark(text: str) -> None:
