@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from crawler.cli.running import sql_output
     from crawler.format import domain_settings, kinds, reasons
 
+# Modules are used first by the main thread: LazyLoader of Python 3.11 knows of no other.
 PACKAGES = (
     *("crawler.app", "crawler.app.delivery", "crawler.app.running", "crawler.format", "crawler.cli"),
     *(f"crawler.cli.{folder}" for folder in ("crawling", "delivery", "domains", "pages", "reports", "running")),

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from crawler.errors import CursorAhead, CursorTooOld
-from crawler.json_lines import plain_value
+from crawler.json_lines import json_line, plain_value
 
 if TYPE_CHECKING:  # rich has 4 MB, and a process that shows pages says two lines
     from rich.console import Console
@@ -56,7 +56,6 @@ def remark(text: str) -> None:
     from rich.text import Text
 
     from crawler.cli.logs import wants_json
-    from crawler.json_lines import json_line
 
     if wants_json():
         sys.stderr.write(json_line(text) + "\n")

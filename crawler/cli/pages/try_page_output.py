@@ -2,7 +2,8 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.text import Text
 
 from crawler.app import try_page as app
 from crawler.app.running.maintenance import check_plugins
@@ -12,9 +13,6 @@ from crawler.cli.session import settings, with_database
 from crawler.errors import BadInput
 from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 MOST_SHOWN = 400  # characters of a piece
 
@@ -149,10 +147,8 @@ def _shown_count(blocks: list[app.ExplainedBlock]) -> str:
     return f"{len(blocks)}, of which {whole} are masked, and {format_count(words, 'word')} in the others"
 
 
-def _shown_piece(piece: app.ExplainedBlock) -> "Text":
+def _shown_piece(piece: app.ExplainedBlock) -> Text:
     """A line: what is masked stands in brackets, and is dim where there are colours."""
-    from rich.text import Text
-
     line = Text(f"{piece.kind.value:6}")
     if piece.is_whole:
         return line.append(f"[{printable(_cut(piece.text))}]", "dim").append(_shown_why(piece), "yellow")
