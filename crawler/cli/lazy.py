@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from crawler.app.delivery import exports, feeds, notifications
     from crawler.app.running import local_stack, maintenance, sql, tokens
     from crawler.cli import progress
-    from crawler.cli.crawling import crawl_output, preview
+    from crawler.cli.crawling import crawl_output, preview_output
     from crawler.cli.delivery import notify_output
     from crawler.cli.domains import register
     from crawler.cli.pages import explain_output, try_page_output, versions_output

@@ -6,7 +6,7 @@ from crawler.app.settings import SettingsPatch
 from crawler.cli import values
 from crawler.cli.exits import DONE
 from crawler.cli.lazy import crawl as app
-from crawler.cli.lazy import crawl_output, maintenance, preview
+from crawler.cli.lazy import crawl_output, maintenance, preview_output
 from crawler.cli.options import At, Json, Offline, argument, flag, option
 from crawler.cli.session import settings
 from crawler.cli.settings_options import NOTHING, with_settings
@@ -50,7 +50,7 @@ def crawl(
         raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
     maintenance.check_plugins(settings())
     if dry_run:
-        preview.preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
+        preview_output.preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
         return DONE
 
     request = app.CrawlRequest(
