@@ -283,9 +283,7 @@ def _counted(hooks: ShiftHooks, settings: Settings) -> ShiftHooks:
         hooks.progress(lease, stats)
 
     async def walk_lease(lease: Lease, walk_it: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
-        async with counted.lease(lease.token) as count:
-            count.result = await hooks.walk_lease(lease, walk_it)
-            return count.result
+        return await counted.lease(lease.token, lambda: hooks.walk_lease(lease, walk_it))
 
     return ShiftHooks(progress, walk_lease)
 

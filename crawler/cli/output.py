@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from crawler.errors import CursorAhead, CursorTooOld
-from crawler.json_lines import plain_value
+from crawler.json_lines import json_line, plain_value
 
 if TYPE_CHECKING:  # rich has 4 MB, and a process that shows pages says two lines
     from rich.console import Console
@@ -39,18 +39,16 @@ def _console(*, stderr: bool) -> "Console":
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
-def say(text: str) -> None:
+def say(text: str, *, style: str = "") -> None:
     """A line of the answer."""
     from rich.text import Text
 
-    out().print(Text(printable(text)), soft_wrap=True)
+    out().print(Text(printable(text), style), soft_wrap=True)
 
 
 def say_heading(text: str) -> None:
     """The one heading of an answer."""
-    from rich.text import Text
-
-    out().print(Text(printable(text), "bold"), soft_wrap=True)
+    say(text, style="bold")
 
 
 def remark(text: str) -> None:
@@ -58,7 +56,6 @@ def remark(text: str) -> None:
     from rich.text import Text
 
     from crawler.cli.logs import wants_json
-    from crawler.json_lines import json_line
 
     if wants_json():
         sys.stderr.write(json_line(text) + "\n")

@@ -83,7 +83,8 @@ class Tools:
         docs.example.com.  limit: 20 at most. Each hit has the page's URL, its title, the headings the part stands under
         and an excerpt with the words in brackets; `text` gives the whole page.
         """
-        return [_hit(each) for each in await self._searched(words, domain=domain, most=_bounded(limit, MOST_HITS))]
+        hits = await self._searched(words, domain=domain, most=_bounded(limit, MOST_HITS))
+        return [_picked(hit, "url", "title", "heading", "excerpt", "version", "version_at") for hit in hits]
 
     async def _searched(self, words: str, *, domain: str | None, most: int) -> list[SearchHit]:
         """The hits. Raises CrawlerError where the index takes longer than a model waits; it is made all the same."""
@@ -190,10 +191,6 @@ def _picked(value: object, *names: str) -> dict[str, Any]:
     """Return fields of a value by name, instants in ISO 8601 and enumerations by their values."""
     found = {name: getattr(value, name) for name in names}
     return {name: plain_value(each) if isinstance(each, datetime | Enum) else each for name, each in found.items()}
-
-
-def _hit(hit: SearchHit) -> dict[str, Any]:
-    return _picked(hit, "url", "title", "heading", "excerpt", "version", "version_at")
 
 
 def _change(item: FeedItem) -> dict[str, Any]:

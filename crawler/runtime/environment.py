@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from crawler.runtime.children import TAG
-from crawler.runtime.keys.auth import own_origins
+from crawler.runtime.keys.own_keys import own_origins
 
 POOL = "recrawl"
 WATCH_PATH = "/recrawl/run/"
@@ -64,10 +64,6 @@ class Api:
     def ui_url(self) -> str:
         """Where people look at it."""
         return self.url.removesuffix("/api")
-
-    def watch_url(self, run: str) -> str:
-        """Return the address of the way to a run, on a server of ours (own_address.py)."""
-        return f"{self.ui_url}{WATCH_PATH}{run}"
 
 
 def client_environment(home: Path, api: Api) -> dict[str, str]:

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crawler.runtime.environment import WATCH_PATH
-from crawler.runtime.keys.auth import LONGEST_NONCE, PROOF_PATH, own_hosts, own_origins, proof_of
+from crawler.runtime.keys.own_keys import LONGEST_NONCE, PROOF_PATH, own_hosts, own_origins, proof_of
 
 POLICY_VIOLATION = 1008  # RFC 6455; before a connection is accepted, it becomes a 403
 

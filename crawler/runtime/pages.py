@@ -9,8 +9,7 @@ from pathlib import Path
 
 from crawler.runtime import children
 from crawler.runtime.children import Child, Report
-from crawler.runtime.keys.auth import own_origins, proves_itself
-from crawler.runtime.keys.entrance import ensure_key, entrance
+from crawler.runtime.keys.own_keys import ensure_key, entrance, own_origins, proves_itself
 from crawler.runtime.machine import process, remember_port
 
 USUAL_PORT = 4280

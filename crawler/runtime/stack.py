@@ -13,7 +13,7 @@ from pathlib import Path
 from crawler.errors import BadInput, StackFailed
 from crawler.runtime.children import SERVER, STACK_TAG, WORKER, Child, digest, noted
 from crawler.runtime.environment import Api, api_url_of
-from crawler.runtime.keys.auth import ANSWER_SECONDS, known_auth, own_origins, proves_itself
+from crawler.runtime.keys.own_keys import ANSWER_SECONDS, known_auth, own_origins, proves_itself
 from crawler.runtime.machine import Process
 from crawler.runtime.pages import serving_pages
 from crawler.runtime.postgres.cluster import borrowed_postgres, kept_major, running_postgres

@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -17,7 +16,7 @@ from crawler.runtime.environment import Api, client_environment
 from crawler.runtime.machine import OURS, Process, held, private_folder
 from crawler.runtime.pages import ensure_pages
 from crawler.runtime.postgres.cluster import keep_postgres, release_postgres, running_postgres
-from crawler.runtime.prefect.server import ensure_server, wait_for_server
+from crawler.runtime.prefect.processes import clear_runs, ensure_server, find_worker, start_worker, wait_for_server
 from crawler.runtime.stack import CRAWL_DATABASE, Stack, answers, api_of_worker, external_api, is_own_api, own_api
 from crawler.settings import Settings
 from crawler.store.database import open_database, prepare
@@ -64,7 +63,11 @@ def _build(home: Path, settings: Settings, *, deployments: Path, report: Report)
     if named is not None:
         prepare(named.get_secret_value(), may_upgrade=False)  # before anything is started in vain
     database_url = named.get_secret_value() if named else _embedded_database(home, CRAWL_DATABASE, report=report)
-    start_server = partial(_start_server, home, settings, report=report)
+
+    def start_server() -> Child:
+        url = _embedded_database(home, PREFECT_DATABASE, report=report)
+        return ensure_server(home, settings, database_url=url, report=report)
+
     server = start_server() if external is None else None
     # While the server starts; this and importing prefect take about as long as it does.
     if named is None:
@@ -98,11 +101,6 @@ def _embedded_database(home: Path, name: str, *, report: Report) -> str:
     return cluster.url(name)
 
 
-def _start_server(home: Path, settings: Settings, *, report: Report) -> Child:
-    url = _embedded_database(home, PREFECT_DATABASE, report=report)
-    return ensure_server(home, settings, database_url=url, report=report)
-
-
 async def register(api: Api, deployments: Path, *, database_url: str, is_ours: bool) -> int:
     """Register the deployments, their forms with the domains that there are; gives how many were new or different.
 
@@ -120,8 +118,6 @@ def _staff(
     home: Path, server: Child | None, *, api: Api, database_url: str, deployments: Path, report: Report
 ) -> Child:
     """The deployments, and a worker for them; before a new worker starts, what a dead one left is cleared away."""
-    from crawler.runtime.prefect.worker import clear_runs, find_worker, start_worker
-
     worker = find_worker(home, api=api, database_url=database_url)
     if worker is None:
         own, tag = children.noted(home, children.SERVER), children.tag_of(home)

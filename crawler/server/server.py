@@ -99,13 +99,10 @@ def listening(host: str, port: int | None) -> Iterator[socket.socket]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         wanted = USUAL_PORT if port is None else port
         try:
-            if port is None:
-                with suppress(OSError):
-                    listener.bind((host, wanted))
-                if not listener.getsockname()[1]:
-                    listener.bind((host, 0))
-            else:
+            with suppress(OSError) if port is None else nullcontext():
                 listener.bind((host, wanted))
+            if not listener.getsockname()[1]:  # the usual one is taken
+                listener.bind((host, 0))
             listener.listen()
         except OSError as error:
             raise StackFailed(f"{host} port {wanted} is not to be had: {error.strerror or error}") from error

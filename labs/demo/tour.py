@@ -1,6 +1,7 @@
 """The guided tour: a living site, a first crawl and a recrawl through Prefect, a month of days, and what came of it."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,8 +11,9 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
 from crawler.errors import StackFailed
+from crawler.runtime.environment import client_environment
 from crawler.runtime.machine import port_is_free
-from crawler.runtime.prefect.runs import finish_run, start_run
+from crawler.runtime.prefect.runs import start_run
 from crawler.runtime.stack import Stack, running_stack
 from crawler.runtime.up import down, up
 from crawler.server import write_pages
@@ -113,9 +115,13 @@ def crawl_by(stack: Stack, deployment: str, domain: Domain, *, at: datetime, rep
     """Run a deployment for the domain, wait for its end, and say where it can be looked at. StackFailed if it fails."""
     run = start_run(stack, deployment, {"domain": domain.authority, "at": at.isoformat()})
     report(f"Run {run.name} of {deployment}: {run.url}")
-    run = finish_run(stack, run, within=RUN_PATIENCE)
-    if not run.has_completed:
-        raise StackFailed(f"the run {run.name} ended as {run.state}: see {run.url}")
+    os.environ.update(client_environment(stack.home, stack.api))
+    from prefect.client.schemas.objects import FlowRun  # prefect reads the environment when it is imported
+    from prefect.flow_runs import wait_for_flow_run
+
+    ended: FlowRun = asyncio.run(wait_for_flow_run(run.id, timeout=round(RUN_PATIENCE.total_seconds())))
+    if ended.state is None or not ended.state.is_completed():
+        raise StackFailed(f"the run {run.name} ended as {ended.state_name}: see {run.url}")
     return run.url
 
 

@@ -1,5 +1,6 @@
 """Which libraries each command imports: none that it does not need, as each costs every start its time and memory."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from crawler.cli import lazy
 from tests.commands import environ
 from tests.databases import TestDatabases
 from tests.patience import PATIENCE_S
@@ -84,6 +86,20 @@ def imported(
         of_command("domains add a.test --offline")
         with ThreadPoolExecutor(2) as pool:
             yield dict(zip(CASES, pool.map(of_command, CASES), strict=True))
+
+
+def test_a_lazy_module_is_the_one_that_the_type_checker_reads() -> None:
+    tree = ast.parse(Path(lazy.__file__).read_text(encoding="utf-8"))
+    named = [
+        (node.module, each.name)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+    ]
+    assert len(named) > 10
+    assert [getattr(lazy, name).__name__ for _, name in named] == [f"{package}.{name}" for package, name in named]
 
 
 def test_help_starts_without_an_event_loop(tmp_path: Path) -> None:

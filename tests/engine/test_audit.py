@@ -13,7 +13,7 @@ from crawler.core.visit.visit import NEVER
 from crawler.planner.audit import ALL, audit_domains, findings
 from crawler.store import domains, plan
 from crawler.store.database import Database
-from flows.daily import show_audits
+from flows.upkeep import show_audits
 from tests.store.made_up import take
 from tests.store.populated import Bulk, add, fetched, look
 

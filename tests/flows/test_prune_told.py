@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from crawler.prune import Pruned
-from flows.daily import show_pruned
+from flows.upkeep import show_pruned
 
 
 def test_the_artifact_names_the_reader_that_holds_versions_back() -> None:

@@ -28,8 +28,7 @@ from crawler.errors import StackFailed
 from crawler.runtime import machine
 from crawler.runtime.children import PAGES, SERVER, note_of, noted, tag_of, tagged
 from crawler.runtime.environment import Api, api_url_of
-from crawler.runtime.keys.auth import known_auth, own_origins, proves_itself
-from crawler.runtime.keys.entrance import ensure_key
+from crawler.runtime.keys.own_keys import ensure_key, known_auth, own_origins, proves_itself
 from crawler.runtime.machine import free_port, port_is_free, write_private
 from crawler.runtime.pages import pages_entrance
 from crawler.runtime.postgres.cluster import running_postgres

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.runtime.keys.entrance import Signer, ensure_key, entrance, key_file
+from crawler.runtime.keys.own_keys import Signer, ensure_key, entrance, key_file
 from crawler.server.access import CODE_LASTS, SESSION_LASTS, Doorkeeper
 from tests.commands import Recrawl, Site
 from tests.server.conftest import WORD, Visitor

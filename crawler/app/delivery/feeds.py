@@ -10,7 +10,6 @@ from crawler.app.pages import page_named
 from crawler.app.registration import domain_named, url_prefix
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.notify import AtomScope, atom_feed
-from crawler.runtime.keys.auth import own_origins
 from crawler.runtime.keys.feeds import (
     FEED,
     FeedAddress,
@@ -22,6 +21,7 @@ from crawler.runtime.keys.feeds import (
     revoke_address,
     revoke_all_addresses,
 )
+from crawler.runtime.keys.own_keys import own_origins
 from crawler.runtime.pages import USUAL_PORT, pages_origin
 from crawler.settings import Settings
 from crawler.store import report

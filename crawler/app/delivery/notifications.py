@@ -31,7 +31,7 @@ from crawler.notify import (
 )
 from crawler.notify import send_test as send_test_message
 from crawler.plugins import load
-from crawler.runtime.keys.entrance import command_seal
+from crawler.runtime.keys.own_keys import command_seal
 from crawler.runtime.pages import pages_origin
 from crawler.runtime.secrets import lacking_in_worker, secret_of_variable, secrets_of
 from crawler.settings import Settings

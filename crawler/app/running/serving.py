@@ -19,10 +19,18 @@ from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import CrawlerError
 from crawler.plugins import load
 from crawler.runtime.children import TAG
-from crawler.runtime.keys.auth import LONGEST_NONCE, NAMES, PROOF_PATH, proof_of
-from crawler.runtime.keys.entrance import ENTERING, ENTRANCE, Signer, ensure_key
-from crawler.runtime.keys.entrance import entrance as login_link
 from crawler.runtime.keys.feeds import FEED
+from crawler.runtime.keys.own_keys import (
+    ENTERING,
+    ENTRANCE,
+    LONGEST_NONCE,
+    NAMES,
+    PROOF_PATH,
+    Signer,
+    ensure_key,
+    proof_of,
+)
+from crawler.runtime.keys.own_keys import entrance as login_link
 from crawler.runtime.machine import search_file
 from crawler.runtime.pages import USUAL_PORT, noted_as_serving
 from crawler.settings import Settings

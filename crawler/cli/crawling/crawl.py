@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-import typer
-
 from crawler.app.settings import SettingsPatch
 from crawler.cli import values
 from crawler.cli.exits import DONE
-from crawler.cli.options import At, Json, Offline
+from crawler.cli.lazy import crawl as app
+from crawler.cli.lazy import crawl_output, maintenance, preview_output
+from crawler.cli.options import At, Json, Offline, argument, flag, option
 from crawler.cli.session import settings
 from crawler.cli.settings_options import NOTHING, with_settings
 from crawler.errors import BadInput
@@ -15,19 +15,15 @@ from crawler.errors import BadInput
 
 @with_settings(of_crawl=True)
 def crawl(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="URL|DOMAIN", help="What to crawl; what is not registered will be.")
-    ] = None,
-    pages: Annotated[int | None, typer.Option(min=1, metavar="N", help="Look at so many pages, at most.")] = None,
+    names: Annotated[list[str] | None, argument("URL|DOMAIN", "What to crawl; what is not registered will be.")] = None,
+    pages: Annotated[int | None, option("N", "Look at so many pages, at most.", min=1)] = None,
     due: Annotated[
-        bool, typer.Option("--due", help="Only what is due: of the domains named, or of all that are registered.")
+        bool, flag("--due", "Only what is due: of the domains named, or of all that are registered.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be fetched now and what that costs; touch nothing.")
+        bool, flag("--dry-run", "Show what would be fetched now and what that costs; touch nothing.")
     ] = False,
-    shift_time: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Finish after this long: 90s, 10m, 2h.")
-    ] = None,
+    shift_time: Annotated[str | None, option("SPAN", "Finish after this long: 90s, 10m, 2h.")] = None,
     offline: Offline = False,
     patch: SettingsPatch = NOTHING,
     at: At = None,
@@ -49,21 +45,15 @@ def crawl(
         recrawl crawl docs.example.com --dry-run
         recrawl crawl http://127.0.0.1:8000/ --allow-private --json
     """
-    from crawler.app.running.maintenance import check_plugins
-
     time_limit = values.span(shift_time) if shift_time else None
     if not names and not due:
         raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
-    check_plugins(settings())
+    maintenance.check_plugins(settings())
     if dry_run:
-        from crawler.cli.crawling import preview
-
-        preview.preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
+        preview_output.preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
         return DONE
-    from crawler.app.crawl import CrawlRequest
-    from crawler.cli.crawling import crawl_output
 
-    request = CrawlRequest(
+    request = app.CrawlRequest(
         role="crawl",
         at=at,
         max_pages=pages,

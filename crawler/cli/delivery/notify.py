@@ -1,20 +1,19 @@
 """recrawl notify: who is told of changes, telling them now, and what could not be told."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.options import At, Json, Kinds
+from crawler.cli.lazy import notifications, notify_output
+from crawler.cli.options import At, Json, Kinds, argument, flag, option
 from crawler.cli.output import print_found, print_json, print_json_line, print_outcome, remark, say
 from crawler.cli.session import Interrupts, settings, with_database
+from crawler.clock import Clock
 from crawler.errors import BadInput
 from crawler.format.deliveries import format_delivered
 from crawler.format.values import format_count, format_instant, format_when
-
-if TYPE_CHECKING:
-    from crawler.app.delivery.notifications import Database, Delivered, Postponed
 
 CONNECTIONS = 6  # to tell several targets at once
 
@@ -23,53 +22,37 @@ app = typer.Typer(
     help="Have changes told by mail, chat, webhook or a program of yours.",
 )
 
-Number = Annotated[int, typer.Argument(min=1, metavar="NUMBER", help="Of a subscription: recrawl notify list.")]
-Letters = Annotated[
-    list[int] | None, typer.Argument(min=1, metavar="[NUMBER]...", help="Of dead letters: recrawl notify dead.")
-]
-EveryOne = Annotated[bool, typer.Option("--all", help="All of them.")]
+Number = Annotated[int, argument("NUMBER", "Of a subscription: recrawl notify list.", min=1)]
+Letters = Annotated[list[int] | None, argument("[NUMBER]...", "Of dead letters: recrawl notify dead.", min=1)]
+EveryOne = Annotated[bool, flag("--all", "All of them.")]
 
 
 @app.command()
 def add(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="TARGET",
-            help="https://..., an apprise address without secrets, command:PROGRAM, or env:NAME or block:NAME.",
+        argument(
+            "TARGET", "https://..., an apprise address without secrets, command:PROGRAM, or env:NAME or block:NAME."
         ),
     ],
-    domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Changes of one domain only.")] = None,
-    pattern: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Of pages like '/docs/', '*.html$' or 're:/20../' only.")
-    ] = None,
+    domain: Annotated[str | None, option("DOMAIN", "Changes of one domain only.")] = None,
+    pattern: Annotated[str | None, option("PATTERN", "Of pages like '/docs/', '*.html$' or 're:/20../' only.")] = None,
     kind: Kinds = None,
-    match: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="When this text appears; re:EXPRESSION for a regular one.")
-    ] = None,
-    lacks: Annotated[str | None, typer.Option(metavar="TEXT", help="When this text goes.")] = None,
-    above: Annotated[float | None, typer.Option(metavar="N", help="When the number rises above this.")] = None,
-    below: Annotated[float | None, typer.Option(metavar="N", help="When the number falls below this.")] = None,
+    match: Annotated[str | None, option("TEXT", "When this text appears; re:EXPRESSION for a regular one.")] = None,
+    lacks: Annotated[str | None, option("TEXT", "When this text goes.")] = None,
+    above: Annotated[float | None, option("N", "When the number rises above this.")] = None,
+    below: Annotated[float | None, option("N", "When the number falls below this.")] = None,
     place: Annotated[
-        str | None,
-        typer.Option(metavar="SELECTOR", help="Of the watched piece: CSS, or XPath behind xpath:; else all of it."),
+        str | None, option("SELECTOR", "Of the watched piece: CSS, or XPath behind xpath:; else all of it.")
     ] = None,
     digest: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="Together: every 1h or 30m, daily (at 8), daily@07:30, weekly@fri-07:30."),
+        str | None, option("WHEN", "Together: every 1h or 30m, daily (at 8), daily@07:30, weekly@fri-07:30.")
     ] = None,
-    quiet: Annotated[
-        str | None, typer.Option(metavar="HOURS", help="Nothing from 22-07 or 21:30-06:45; afterwards all together.")
-    ] = None,
-    zone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="Whose clock counts: Europe/Vienna; else the domain's, or UTC.")
-    ] = None,
-    secret: Annotated[
-        str | None,
-        typer.Option(metavar="REFERENCE", help="Sign webhooks with the key at env:NAME or block:NAME."),
-    ] = None,
+    quiet: Annotated[str | None, option("HOURS", "Nothing from 22-07 or 21:30-06:45; afterwards all together.")] = None,
+    zone: Annotated[str | None, option("ZONE", "Whose clock counts: Europe/Vienna; else the domain's, or UTC.")] = None,
+    secret: Annotated[str | None, option("REFERENCE", "Sign webhooks with the key at env:NAME or block:NAME.")] = None,
     allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="The receiver is on this machine or in a private network.")
+        bool, flag("--allow-private", "The receiver is on this machine or in a private network.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -88,10 +71,7 @@ def add(
         recrawl notify add env:MAIL --domain shop.example.com --pattern /kettle --place .price --below 40
         recrawl notify add 'command:/usr/local/bin/rebuild --now' --domain docs.example.com --quiet 22-07
     """
-    from crawler.app.delivery.notifications import SubscriptionRequest, subscribe
-    from crawler.cli.delivery.notify_output import describe, format_subscription, remark_missing_secrets
-
-    request = SubscriptionRequest(
+    request = notifications.SubscriptionRequest(
         target=target,
         domain=domain,
         pattern=pattern,
@@ -104,14 +84,14 @@ def add(
         secret=secret,
         allow_private=allow_private,
     )
-    made = with_database(lambda db, _: subscribe(db, settings(), request, at=datetime.now(UTC)))
+    made = with_database(lambda db, _: notifications.subscribe(db, settings(), request, at=datetime.now(UTC)))
     if as_json:
-        print_json(describe(made))
+        print_json(notify_output.describe(made))
         return
-    say(f"Subscription {made.id}: {format_subscription(made)}")
+    say(f"Subscription {made.id}: {notify_output.format_subscription(made)}")
     if not made.wish.secret and made.wish.target.startswith(("http://", "https://")):
         remark("Its messages are not signed: --secret env:NAME signs them")
-    remark_missing_secrets(made)
+    notify_output.remark_missing_secrets(made)
     remark(f"Next: recrawl notify test {made.id}")
 
 
@@ -124,19 +104,16 @@ def list_all(as_json: Json = False) -> None:
         recrawl notify list
         recrawl notify list --json
     """
-    from crawler.app.delivery.notifications import list_subscriptions
-    from crawler.cli.delivery.notify_output import describe, show_subscription
-
-    found = with_database(lambda db, _: list_subscriptions(db, settings()))
+    found = with_database(lambda db, _: notifications.list_subscriptions(db, settings()))
     if as_json:
-        print_json({"subscriptions": [describe(each, elsewhere=elsewhere) for each, elsewhere in found]})
+        print_json({"subscriptions": [notify_output.describe(each, elsewhere=elsewhere) for each, elsewhere in found]})
         return
     if not found:
         say("Nobody is told of changes: recrawl notify add TARGET")
     for n, (each, elsewhere) in enumerate(found):
         if n:
             say("")
-        show_subscription(each, elsewhere=elsewhere, now=datetime.now(UTC))
+        notify_output.show_subscription(each, elsewhere=elsewhere, now=datetime.now(UTC))
 
 
 @app.command()
@@ -147,15 +124,12 @@ def remove(number: Number, as_json: Json = False) -> None:
 
         recrawl notify remove 3
     """
-    from crawler.app.delivery.notifications import unsubscribe
-    from crawler.cli.delivery.notify_output import describe
-
-    found = with_database(lambda db, _: unsubscribe(db, number))
+    found = with_database(lambda db, _: notifications.unsubscribe(db, number))
     waiting = f"{format_count(found.waiting, 'change')} that waited" if found.waiting else ""
     dead = format_count(found.dead, "dead letter") if found.dead else ""
     lost = " and ".join(filter(None, (waiting, dead)))
     said = f"Subscription {number} is removed{f', and {lost} with it' if lost else ''}"
-    print_outcome(describe(found), said, as_json=as_json)
+    print_outcome(notify_output.describe(found), said, as_json=as_json)
 
 
 @app.command()
@@ -166,24 +140,21 @@ def pause(number: Number, as_json: Json = False) -> None:
 
         recrawl notify pause 3
     """
-    from crawler.app.delivery.notifications import pause
-    from crawler.cli.delivery.notify_output import describe
-
     is_new, found = with_database(
-        lambda db, interrupts: pause(db, settings(), number, at=datetime.now(UTC), stop=interrupts.stop),
+        lambda db, interrupts: notifications.pause(db, settings(), number, at=datetime.now(UTC), stop=interrupts.stop),
         connections=CONNECTIONS,
         patient=True,
     )
     waiting = f"; {format_count(found.waiting, 'change')} waiting for that" if found.waiting else ""
     said = f"Subscription {number} is paused{'' if is_new else ' already'}: recrawl notify resume {number}{waiting}"
-    print_outcome(describe(found), said, as_json=as_json)
+    print_outcome(notify_output.describe(found), said, as_json=as_json)
 
 
 @app.command()
 def resume(
     number: Number,
     missed: Annotated[
-        bool, typer.Option("--missed", help="And what was found while it was paused, which else is not told.")
+        bool, flag("--missed", "And what was found while it was paused, which else is not told.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -194,11 +165,8 @@ def resume(
         recrawl notify resume 3
         recrawl notify resume 3 --missed
     """
-    from crawler.app.delivery.notifications import resume
-    from crawler.cli.delivery.notify_output import describe
-
     was_paused, found = with_database(
-        lambda db, interrupts: resume(
+        lambda db, interrupts: notifications.resume(
             db, settings(), number, missed=missed, at=datetime.now(UTC), stop=interrupts.stop
         ),
         connections=CONNECTIONS,
@@ -207,7 +175,7 @@ def resume(
     since = "what was found while it was paused" if missed else "what is found from now on"
     waiting = f" {format_count(found.waiting, 'change')} that waited, and" if found.waiting else ""
     said = f"goes on: it is told{waiting} {since}" if was_paused else "is not paused"
-    print_outcome(describe(found), f"Subscription {number} {said}", as_json=as_json)
+    print_outcome(notify_output.describe(found), f"Subscription {number} {said}", as_json=as_json)
 
 
 @app.command("test")
@@ -218,27 +186,22 @@ def send_test(number: Number, as_json: Json = False) -> int:
 
         recrawl notify test 3
     """
-    from crawler.app.delivery.notifications import send_test
-    from crawler.cli.delivery.notify_output import remark_missing_secrets
-
-    found, why_not = with_database(lambda db, _: send_test(db, settings(), number))
+    found, why_not = with_database(lambda db, _: notifications.send_test(db, settings(), number))
     if as_json:
         print_json({"subscription": number, "is_sent": not why_not, "why_not": why_not or None})
     elif why_not:
         remark(f"recrawl: the test was not taken by {found.wish.target}: {why_not}")
     else:
         say(f"A test was sent to {found.wish.target}")
-        remark_missing_secrets(found)
+        notify_output.remark_missing_secrets(found)
     return PROBLEM if why_not else DONE
 
 
 @app.command()
 def run(
-    number: Annotated[
-        int | None, typer.Argument(min=1, metavar="[NUMBER]", help="Of one subscription; else all of them.")
-    ] = None,
+    number: Annotated[int | None, argument("[NUMBER]", "Of one subscription; else all of them.", min=1)] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on: tell what is found as it is found, until Ctrl-C.")
+        bool, flag("--follow", "Go on: tell what is found as it is found, until Ctrl-C.", short="-f")
     ] = False,
     at: At = None,
     as_json: Json = False,
@@ -253,19 +216,17 @@ def run(
         recrawl notify run
         recrawl notify run --follow
     """
-    from crawler.app.delivery.notifications import deliver_due, list_postponed
-    from crawler.cli.delivery.notify_output import remark_failures
-    from crawler.clock import Clock
-
     if follow and at is not None:
         raise BadInput("--follow goes by the time that it is: no --at")
     if follow:
         return _follow(number, as_json=as_json)
     clock = Clock.at(at)
 
-    async def work(db: "Database", interrupts: Interrupts) -> "tuple[Delivered, list[Postponed]]":
-        done = await deliver_due(db, settings(), clock=clock, number=number, stop=interrupts.stop)
-        return done, await list_postponed(db, done, number=number, at=clock.now())
+    async def work(
+        db: "notifications.Database", interrupts: Interrupts
+    ) -> "tuple[notifications.Delivered, list[notifications.Postponed]]":
+        done = await notifications.deliver_due(db, settings(), clock=clock, number=number, stop=interrupts.stop)
+        return done, await notifications.list_postponed(db, done, number=number, at=clock.now())
 
     done, waiting = with_database(work, connections=CONNECTIONS, patient=True)
     if as_json:
@@ -275,7 +236,7 @@ def run(
     else:
         say("Nothing is told" if done.untold or waiting else "Nothing is due")
     if not as_json:
-        remark_failures(done)
+        notify_output.remark_failures(done)
         for each in waiting:
             remark(
                 f"recrawl: subscription {each.subscription} waits until {format_when(each.until, now=clock.now())}, "
@@ -287,19 +248,17 @@ def run(
 
 def _follow(number: int | None, *, as_json: bool) -> int:
     """Tell what is found as it is found, until interrupted."""
-    from crawler.app.delivery.notifications import follow_deliveries
-    from crawler.cli.delivery.notify_output import remark_failures
 
-    def tell(done: "Delivered") -> None:
+    def tell(done: "notifications.Delivered") -> None:
         if as_json and (done.messages or done.untold):
             print_json_line(done.as_dict())
         elif not as_json:
             if done.messages:
                 say(format_delivered(done.changes, done.messages))
-            remark_failures(done)
+            notify_output.remark_failures(done)
 
-    async def work(db: "Database", interrupts: Interrupts) -> int:
-        await follow_deliveries(
+    async def work(db: "notifications.Database", interrupts: Interrupts) -> int:
+        await notifications.follow_deliveries(
             db,
             settings(),
             number=number,
@@ -314,9 +273,7 @@ def _follow(number: int | None, *, as_json: bool) -> int:
 
 @app.command()
 def dead(
-    number: Annotated[
-        int | None, typer.Argument(min=1, metavar="[NUMBER]", help="Of one subscription; else of all.")
-    ] = None,
+    number: Annotated[int | None, argument("[NUMBER]", "Of one subscription; else of all.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
     """List messages that were given up (dead letters), and why.
@@ -326,9 +283,7 @@ def dead(
         recrawl notify dead
         recrawl notify dead 3 --json
     """
-    from crawler.app.delivery.notifications import MOST_LISTED, headline, list_dead_letters
-
-    found = with_database(lambda db, _: list_dead_letters(db, number))
+    found = with_database(lambda db, _: notifications.list_dead_letters(db, number))
     rows = (
         {
             "number": str(each.id),
@@ -336,7 +291,7 @@ def dead(
             "since": format_instant(each.made_at),
             "tries": str(each.tries),
             "changes": str(len(each.changes)),
-            "what": headline(each.changes),
+            "what": notifications.headline(each.changes),
             "why": each.error,
         }
         for each in found
@@ -355,7 +310,7 @@ def dead(
     ]
     right = ("number", "subscription", "tries", "changes")
     if print_found({"dead": letters}, rows, right=right, empty="No message was given up", as_json=as_json):
-        more = f"; these are the oldest {MOST_LISTED}" if len(found) == MOST_LISTED else ""
+        more = f"; these are the oldest {notifications.MOST_LISTED}" if len(found) == notifications.MOST_LISTED else ""
         remark(f"Next: recrawl notify redeliver NUMBER, or discard NUMBER{more}")
 
 
@@ -370,10 +325,8 @@ def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Jso
         recrawl notify redeliver 17 18
         recrawl notify redeliver --all
     """
-    from crawler.app.delivery.notifications import redeliver
-
     ids = _chosen(letters, every_one=every_one)
-    many = with_database(lambda db, _: redeliver(db, ids, at=datetime.now(UTC)))
+    many = with_database(lambda db, _: notifications.redeliver(db, ids, at=datetime.now(UTC)))
     return _tell_many(many, ids, as_json=as_json, said="will be sent once more: recrawl notify run")
 
 
@@ -386,10 +339,8 @@ def discard(letters: Letters = None, every_one: EveryOne = False, as_json: Json 
         recrawl notify discard 17
         recrawl notify discard --all
     """
-    from crawler.app.delivery.notifications import discard
-
     ids = _chosen(letters, every_one=every_one)
-    many = with_database(lambda db, _: discard(db, ids, at=datetime.now(UTC)))
+    many = with_database(lambda db, _: notifications.discard(db, ids, at=datetime.now(UTC)))
     return _tell_many(many, ids, as_json=as_json, said="forgotten")
 
 

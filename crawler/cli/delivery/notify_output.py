@@ -2,13 +2,7 @@
 
 from datetime import datetime
 
-from crawler.app.delivery.notifications import (
-    MOST_BYTES,
-    Delivered,
-    Subscription,
-    SubscriptionWish,
-    missing_secrets,
-)
+from crawler.app.delivery import notifications
 from crawler.cli.output import pick, remark, say, show_facts
 from crawler.cli.session import settings
 from crawler.format.deliveries import format_undelivered
@@ -16,7 +10,7 @@ from crawler.format.kinds import KIND_WORDS, NEWS
 from crawler.format.values import format_bytes, format_count, format_when
 
 
-def format_subscription(found: Subscription) -> str:
+def format_subscription(found: notifications.Subscription) -> str:
     """What is told to whom, in a line."""
     wish = found.wish
     kinds = (
@@ -29,7 +23,7 @@ def format_subscription(found: Subscription) -> str:
     return f"{wish.target} is told of {where}{f': {told}' if told else ''}"
 
 
-def _format_condition(wish: SubscriptionWish) -> str:
+def _format_condition(wish: notifications.SubscriptionWish) -> str:
     """A condition in a few words."""
     if wish.condition is None:
         return ""
@@ -40,7 +34,7 @@ def _format_condition(wish: SubscriptionWish) -> str:
     return f"{said} in {wish.place}" if wish.place else said
 
 
-def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> None:
+def show_subscription(each: notifications.Subscription, *, elsewhere: str, now: datetime) -> None:
     """A subscription, and how it is going. elsewhere: why no process of this home may run its command, or empty."""
     say(f"{each.id}  {format_subscription(each)}")
     trouble = limit = ""
@@ -49,7 +43,7 @@ def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> N
         is_tried = each.resume_at is not None and each.paused_at is None
         again = f"; next try {format_when(each.resume_at, now=now)}" if is_tried else ""
         trouble = f"{format_count(each.failures, 'failure')} in a row, {each.last_error}{again}"
-    if each.most_bytes < MOST_BYTES:
+    if each.most_bytes < notifications.MOST_BYTES:
         limit = f"of {format_bytes(each.most_bytes)} at most, since larger ones were refused (413)"
     if each.delivered:
         told = f"{format_count(each.delivered, 'change')}, last {format_when(each.delivered_at, now=now)}"
@@ -66,13 +60,13 @@ def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> N
     )
 
 
-def remark_missing_secrets(found: Subscription) -> None:
+def remark_missing_secrets(found: notifications.Subscription) -> None:
     """Say beside the answer what of a subscription's secrets a running stack does not know."""
-    for why in missing_secrets(settings(), found):
+    for why in notifications.missing_secrets(settings(), found):
         remark(why)
 
 
-def describe(found: Subscription, *, elsewhere: str = "") -> dict[str, object]:
+def describe(found: notifications.Subscription, *, elsewhere: str = "") -> dict[str, object]:
     """A subscription as JSON. elsewhere: as in show_subscription."""
     condition = found.wish.condition and {
         "kind": found.wish.condition.kind,
@@ -97,7 +91,7 @@ def describe(found: Subscription, *, elsewhere: str = "") -> dict[str, object]:
     }
 
 
-def remark_failures(done: Delivered) -> None:
+def remark_failures(done: notifications.Delivered) -> None:
     """Say beside the answer what was not taken."""
     for number, why in sorted(done.failed.items()):
         remark(f"recrawl: {format_undelivered(number, why)}; it is tried again (recrawl notify list)")

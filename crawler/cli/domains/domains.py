@@ -4,22 +4,21 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crawler.app.settings import SettingsPatch
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline
+from crawler.cli.lazy import domain_settings, domains, register, registration
+from crawler.cli.lazy import status as app_status
+from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline, argument, flag, option
 from crawler.cli.output import pick, print_found, print_json, print_outcome, remark, say, show_facts
 from crawler.cli.running.prune import shown_storage
 from crawler.cli.session import Interrupts, settings, with_database
 from crawler.cli.settings_options import NOTHING, with_settings
 from crawler.errors import BadInput
 from crawler.format.values import format_bytes, format_instant
-
-if TYPE_CHECKING:
-    from crawler.app.domains import Added, Database, Domain, SizeEstimate
 
 PAGE_COUNTS = ("new", "known", "gone", "dead_links", "moved", "refused", "withheld")  # of Listed
 NUMBERS = ("importance", "never fetched", "looked at", "gone", "dead links")
@@ -30,10 +29,8 @@ app = typer.Typer(no_args_is_help=True, help="Register domains, change them, and
 @app.command()
 @with_settings()
 def add(
-    domain: Annotated[list[str] | None, typer.Argument(metavar="URL|NAME", help="What to register.")] = None,
-    source: Annotated[
-        str | None, typer.Option("--from", metavar="FILE", help="Register one per line of a file, or of - (stdin).")
-    ] = None,
+    domain: Annotated[list[str] | None, argument("URL|NAME", "What to register.")] = None,
+    source: Annotated[str | None, option("FILE", "Register one per line of a file, or of - (stdin).", "--from")] = None,
     offline: Offline = False,
     patch: SettingsPatch = NOTHING,
     at: At = None,
@@ -52,18 +49,15 @@ def add(
         recrawl domains add http://127.0.0.1:8000 --allow-private
         recrawl domains add --from names.txt --offline
     """
-    from crawler.app.domains import add_domains, settings_of_new
-    from crawler.cli.domains.register import remark_missing_secrets
-
     wanted = [*(domain or []), *(_lines(source) if source is not None else [])]
     if not wanted:
         raise BadInput("nothing to register: name a URL, or a file with --from")
     now = at or datetime.now(UTC)
-    results = with_database(lambda db, _: add_domains(db, settings(), wanted, patch, offline=offline, at=now))
+    results = with_database(lambda db, _: domains.add_domains(db, settings(), wanted, patch, offline=offline, at=now))
     if source is None and len(results) == 1 and results[0].error:
         raise BadInput(results[0].error)
     _print_added(results, as_json=as_json)
-    remark_missing_secrets(settings_of_new(patch, settings()))
+    register.remark_missing_secrets(domains.settings_of_new(patch, settings()))
     return DONE if all(result.is_new for result in results) else PROBLEM
 
 
@@ -77,10 +71,7 @@ def _lines(source: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
 
-def _print_added(results: "Sequence[Added]", *, as_json: bool) -> None:
-    from crawler.app.domains import describe_domain
-    from crawler.cli.domains.register import format_aliases
-
+def _print_added(results: "Sequence[domains.Added]", *, as_json: bool) -> None:
     for result in results:
         if result.error:
             remark(f"recrawl: {result.name}: {result.error}")
@@ -90,7 +81,7 @@ def _print_added(results: "Sequence[Added]", *, as_json: bool) -> None:
         print_json(
             {
                 "registered": [
-                    describe_domain(result.new_domain) | ({"warning": result.warning} if result.warning else {})
+                    domains.describe_domain(result.new_domain) | ({"warning": result.warning} if result.warning else {})
                     for result in results
                     if result.is_new
                 ],
@@ -100,7 +91,7 @@ def _print_added(results: "Sequence[Added]", *, as_json: bool) -> None:
         return
     for result in results:
         if result.is_new:
-            say(f"Registered {result.new_domain.root}{format_aliases(result.new_domain)}")
+            say(f"Registered {result.new_domain.root}{register.format_aliases(result.new_domain)}")
     if any(result.is_new and not result.warning for result in results):
         remark("Next: recrawl crawl, or a running stack begins with it within five minutes")
 
@@ -114,13 +105,11 @@ def list_all(as_json: Json = False) -> None:
         recrawl domains list
         recrawl domains list --json
     """
-    from crawler.app.domains import describe_domain, domain_state, list_domains
-
-    found = with_database(lambda db, _: list_domains(db))
+    found = with_database(lambda db, _: domains.list_domains(db))
     rows = (
         {
             "domain": each.domain.authority,
-            "state": domain_state(each, at=datetime.now(UTC)),
+            "state": domains.domain_state(each, at=datetime.now(UTC)),
             "importance": f"{each.importance:.2f}",
             "never fetched": str(each.new),
             "looked at": str(each.known),
@@ -132,7 +121,7 @@ def list_all(as_json: Json = False) -> None:
         for each in found
     )
     described = [
-        describe_domain(each.domain)
+        domains.describe_domain(each.domain)
         | {"pages": pick(each, *PAGE_COUNTS)}
         | pick(each, "wake_at", "last_visit_at", "holder", "importance")
         for each in found
@@ -148,15 +137,11 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
 
         recrawl domains show docs.example.com
     """
-    from crawler.app.domains import describe_domain, inspect_domain
-    from crawler.app.status import format_wait
-    from crawler.format.settings import format_all_settings, format_opening, format_rule
-
     instant = at or datetime.now(UTC)
-    found = with_database(lambda db, _: inspect_domain(db, settings(), domain, at=at))
+    found = with_database(lambda db, _: domains.inspect_domain(db, settings(), domain, at=at))
     shown, status, storage = found.domain, found.status, found.storage
     if as_json:
-        print_json(describe_domain(shown) | {"status": status, "not_now": found.wait, "storage": storage})
+        print_json(domains.describe_domain(shown) | {"status": status, "not_now": found.wait, "storage": storage})
         return
     show_facts(
         [
@@ -164,15 +149,15 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
             ("Root", shown.root),
             ("Other names", ", ".join(sorted(shown.aliases))),
             ("Registered", format_instant(shown.registered_at)),
-            *format_all_settings(shown.settings),
-            ("Rules", "\n".join(map(format_rule, shown.settings.rules))),
+            *domain_settings.format_all_settings(shown.settings),
+            ("Rules", "\n".join(map(domain_settings.format_rule, shown.settings.rules))),
             ("Not crawled", "\n".join(shown.settings.refusals)),
-            ("By its hours", format_opening(shown, at=instant)),
+            ("By its hours", domain_settings.format_opening(shown, at=instant)),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
             ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
             ("Takes", shown_storage(storage) if storage.stored_bytes else ""),
             ("Last visit", format_instant(status.last_visit_at)),
-            ("Now", format_wait(found.wait, shown, now=instant) or "is being crawled at the next run"),
+            ("Now", app_status.format_wait(found.wait, shown, now=instant) or "is being crawled at the next run"),
         ]
     )
 
@@ -182,8 +167,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
 def change(
     domain: DomainName,
     unset: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Back to the default: budget, delay, include, ...; may be repeated."),
+        list[str] | None, option("NAME", "Back to the default: budget, delay, include, ...; may be repeated.")
     ] = None,
     patch: SettingsPatch = NOTHING,
     at: At = None,
@@ -204,26 +188,24 @@ def change(
         recrawl domains set docs.example.com --favour /guide/ --favour-by 8
         recrawl domains set docs.example.com --order mixed --url-share 0.4
     """
-    from crawler.app.domains import change_settings, describe_domain, foretell_storage
-    from crawler.app.registration import domain_named, require_not_before_last_visit
-    from crawler.cli.domains.register import remark_missing_secrets
-    from crawler.format.settings import format_changed_settings
-
     if not patch.values and not unset:
         raise BadInput("nothing to change: name a setting (recrawl domains set --help)")
 
-    async def work(db: "Database", _: Interrupts) -> "tuple[Domain, Domain, SizeEstimate | None]":
-        before = await domain_named(db, domain)
-        await require_not_before_last_visit(db, [before] if at is not None else [], at)
-        after = await change_settings(db, settings(), before, patch, unset=unset or (), at=at or datetime.now(UTC))
-        return before, after, await foretell_storage(db, before, after)
+    async def work(
+        db: "domains.Database", _: Interrupts
+    ) -> "tuple[domains.Domain, domains.Domain, domains.SizeEstimate | None]":
+        before = await registration.domain_named(db, domain)
+        await registration.require_not_before_last_visit(db, [before] if at is not None else [], at)
+        now = at or datetime.now(UTC)
+        after = await domains.change_settings(db, settings(), before, patch, unset=unset or (), at=now)
+        return before, after, await domains.foretell_storage(db, before, after)
 
     before, after, storage = with_database(work)
     if as_json:
-        print_json(describe_domain(after))
+        print_json(domains.describe_domain(after))
         return
-    remark_missing_secrets(after.settings, unless=before.settings)
-    said = format_changed_settings(before.settings, after.settings)
+    register.remark_missing_secrets(after.settings, unless=before.settings)
+    said = domain_settings.format_changed_settings(before.settings, after.settings)
     say(f"{after.authority} is changed" if said else f"{after.authority} was so before: nothing is changed")
     for line in said:
         say(f"  {line}")
@@ -242,9 +224,7 @@ def reset_clock(domain: DomainNames, as_json: Json = False) -> None:
 
         recrawl domains reset-clock docs.example.com
     """
-    from crawler.app.domains import reset_clocks
-
-    found = with_database(lambda db, _: reset_clocks(db, domain, at=datetime.now(UTC)))
+    found = with_database(lambda db, _: domains.reset_clocks(db, domain, at=datetime.now(UTC)))
     said = [
         f"{each.authority} has no visit that is later than now: nothing is changed"
         if last_visit_at is None
@@ -279,7 +259,7 @@ def resume(domain: DomainNames, as_json: Json = False) -> None:
 @app.command()
 def remove(
     domain: DomainNames,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, flag("--yes", "Do not ask.", short="-y")] = False,
     as_json: Json = False,
 ) -> None:
     """Forget domains and everything about them: pages, versions, changes.
@@ -289,20 +269,16 @@ def remove(
         recrawl domains remove docs.example.com
         recrawl domains remove docs.example.com --yes
     """
-    from crawler.app.domains import remove_domains
-    from crawler.app.registration import authority_in
-
     if not yes and not sys.stdin.isatty():
         raise BadInput("removing forgets everything about a domain: add --yes")
     if not yes:
-        typer.confirm(f"Forget {', '.join(map(authority_in, domain))} and everything about it?", abort=True, err=True)
-    found = [each.authority for each in with_database(lambda db, _: remove_domains(db, domain))]
+        names = ", ".join(map(registration.authority_in, domain))
+        typer.confirm(f"Forget {names} and everything about it?", abort=True, err=True)
+    found = [each.authority for each in with_database(lambda db, _: domains.remove_domains(db, domain))]
     print_outcome({"removed": found}, "\n".join(f"{name} is forgotten" for name in found), as_json=as_json)
 
 
 def _set_paused(names: Sequence[str], *, paused: bool, as_json: bool) -> None:
-    from crawler.app.domains import set_paused
-
-    found = [domain.authority for domain in with_database(lambda db, _: set_paused(db, names, paused=paused))]
+    found = [domain.authority for domain in with_database(lambda db, _: domains.set_paused(db, names, paused=paused))]
     said = [f"{name} is {'paused' if paused else 'active'}" for name in found]
     print_outcome({"paused": paused, "domains": found}, "\n".join(said), as_json=as_json)

@@ -2,19 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
 from crawler.cli import values
-from crawler.cli.options import MOST, At, DomainName, Json
+from crawler.cli.lazy import domain_settings, registration, rules
+from crawler.cli.options import MOST, At, DomainName, Json, argument, flag, option
 from crawler.cli.output import print_found, print_outcome
 from crawler.cli.session import Interrupts, with_database
 from crawler.format.values import format_span
-
-if TYPE_CHECKING:
-    from crawler.app.database import Database
-    from crawler.app.rules import Domain, PageRule, RenderMode
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,9 +20,8 @@ app = typer.Typer(
 
 Pattern = Annotated[
     str,
-    typer.Argument(
-        metavar="PATTERN",
-        help="Of path and query: '/docs/', '*.html$' or 're:/20../' (RE2: no looking ahead, no back-references).",
+    argument(
+        "PATTERN", "Of path and query: '/docs/', '*.html$' or 're:/20../' (RE2: no looking ahead, no back-references)."
     ),
 ]
 
@@ -52,36 +48,25 @@ def add(
     domain: DomainName,
     pattern: Pattern,
     least: Annotated[
-        timedelta | None,
-        typer.Option(parser=values.interval, metavar="SPAN", help="Look no sooner after a look: 1h."),
+        timedelta | None, option("SPAN", "Look no sooner after a look: 1h.", parser=values.interval)
     ] = None,
-    most: Annotated[
-        timedelta | None,
-        typer.Option(parser=values.interval, metavar="SPAN", help="Look no later after a look: 7d."),
-    ] = None,
+    most: Annotated[timedelta | None, option("SPAN", "Look no later after a look: 7d.", parser=values.interval)] = None,
     weight: Annotated[
-        float | None,
-        typer.Option(parser=values.positive, metavar="NUMBER", help="How many times as important such a page is."),
+        float | None, option("NUMBER", "How many times as important such a page is.", parser=values.positive)
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Never again look at a page that was had.")] = False,
+    once: Annotated[bool, flag("--once", "Never again look at a page that was had.")] = False,
     max_pages: Annotated[
-        int | None, typer.Option(min=0, max=MOST, metavar="N", help="Pages of the pattern to keep; 0 for no more.")
+        int | None, option("N", "Pages of the pattern to keep; 0 for no more.", min=0, max=MOST)
     ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="PLACE", help="Do not compare such elements; may be repeated.")
-    ] = None,
-    watch: Annotated[
-        list[str] | None, typer.Option(metavar="PLACE", help="Compare only such elements; may be repeated.")
-    ] = None,
+    ignore: Annotated[list[str] | None, option("PLACE", "Do not compare such elements; may be repeated.")] = None,
+    watch: Annotated[list[str] | None, option("PLACE", "Compare only such elements; may be repeated.")] = None,
     ignore_text: Annotated[
-        list[str] | None,
-        typer.Option(metavar="REGEX", help="Do not compare what this finds in a piece of text; may be repeated."),
+        list[str] | None, option("REGEX", "Do not compare what this finds in a piece of text; may be repeated.")
     ] = None,
     render: Annotated[
-        str | None,
-        typer.Option(parser=values.render_mode, metavar="WHEN", help="In a browser: auto, always or never."),
+        str | None, option("WHEN", "In a browser: auto, always or never.", parser=values.render_mode)
     ] = None,
-    first: Annotated[bool, typer.Option("--first", help="Ask it before all others; else after them.")] = False,
+    first: Annotated[bool, flag("--first", "Ask it before all others; else after them.")] = False,
     at: At = None,
     as_json: Json = False,
 ) -> None:
@@ -102,26 +87,23 @@ def add(
         recrawl rules add app.example.com /live/ --render always
         recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
     """
-    from crawler.app.rules import PageRule, View, add_rule, make_rule
-    from crawler.format.settings import format_rule
-
-    rule = make_rule(
-        lambda: PageRule(
+    rule = rules.make_rule(
+        lambda: rules.PageRule(
             pattern,
             least=least,
             most=most,
             weight=weight,
             once=once,
             max_pages=max_pages,
-            view=View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ())),
-            render=cast("RenderMode | None", render),
+            view=rules.View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ())),
+            render=cast("rules.RenderMode | None", render),
         )
     )
     _change(
         domain,
-        lambda db, found, instant: add_rule(db, found, rule, first=first, at=instant),
+        lambda db, found, instant: rules.add_rule(db, found, rule, first=first, at=instant),
         at=at,
-        said=format_rule(rule),
+        said=domain_settings.format_rule(rule),
         as_json=as_json,
     )
 
@@ -134,11 +116,9 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
 
         recrawl rules remove docs.example.com '*.pdf$'
     """
-    from crawler.app.rules import remove_rule
-
     _change(
         domain,
-        lambda db, found, instant: remove_rule(db, found, pattern, at=instant),
+        lambda db, found, instant: rules.remove_rule(db, found, pattern, at=instant),
         at=at,
         said=f"{pattern}: no rule any more",
         as_json=as_json,
@@ -147,17 +127,15 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
 
 def _change(
     name: str,
-    change: "Callable[[Database, Domain, datetime], Awaitable[Domain]]",
+    change: "Callable[[rules.Database, rules.Domain, datetime], Awaitable[rules.Domain]]",
     *,
     at: datetime | None,
     said: str,
     as_json: bool,
 ) -> None:
-    from crawler.app.registration import domain_named, require_not_before_last_visit
-
-    async def work(db: "Database", _: Interrupts) -> "tuple[Domain, dict[str, int]]":
-        domain = await domain_named(db, name)
-        await require_not_before_last_visit(db, [domain] if at is not None else [], at)
+    async def work(db: "rules.Database", _: Interrupts) -> "tuple[rules.Domain, dict[str, int]]":
+        domain = await registration.domain_named(db, name)
+        await registration.require_not_before_last_visit(db, [domain] if at is not None else [], at)
         await change(db, domain, at or datetime.now(UTC))
         return await _with_counts(db, name)
 
@@ -165,25 +143,18 @@ def _change(
     print_outcome(_document(domain, pages), f"{domain.authority} {said}", as_json=as_json)
 
 
-async def _with_counts(db: "Database", name: str) -> "tuple[Domain, dict[str, int]]":
+async def _with_counts(db: "rules.Database", name: str) -> "tuple[rules.Domain, dict[str, int]]":
     """Return a domain, and how many pages each of its rules limits."""
-    from crawler.app.registration import domain_named
-    from crawler.app.rules import count_limited_pages
-
-    domain = await domain_named(db, name)
-    return domain, await count_limited_pages(db, domain.id)
+    domain = await registration.domain_named(db, name)
+    return domain, await rules.count_limited_pages(db, domain.id)
 
 
-def _document(domain: "Domain", pages: Mapping[str, int]) -> dict[str, object]:
-    from crawler.app.rules import describe_rule
-
-    described = [describe_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
+def _document(domain: "rules.Domain", pages: Mapping[str, int]) -> dict[str, object]:
+    described = [rules.describe_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
     return {"domain": domain.authority, "rules": described}
 
 
-def _row(rule: "PageRule", pages: Mapping[str, int]) -> dict[str, str]:
-    from crawler.format.settings import format_view
-
+def _row(rule: "rules.PageRule", pages: Mapping[str, int]) -> dict[str, str]:
     return {
         "pattern": rule.pattern,
         "least": format_span(rule.least) if rule.least is not None else "",
@@ -192,5 +163,5 @@ def _row(rule: "PageRule", pages: Mapping[str, int]) -> dict[str, str]:
         "again": "never" if rule.once else "",
         "pages": str(pages.get(rule.pattern, "")),
         "at most": str(rule.max_pages) if rule.max_pages is not None else "",
-        "compared": format_view(rule.view),
+        "compared": domain_settings.format_view(rule.view),
     }

@@ -8,10 +8,10 @@ from crawler.app.running.maintenance import check_plugins
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import pick, print_json, remark, say, show_facts, show_rows
 from crawler.cli.session import Interrupts, settings, with_database
+from crawler.format.domain_settings import format_rule
 from crawler.format.explanation import format_amount_factor, format_edit, format_rate_estimate
 from crawler.format.lists import format_dates, format_list
 from crawler.format.reasons import format_reason
-from crawler.format.settings import format_rule
 from crawler.format.trust import describe_trust, format_conditional_request
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_when
 from crawler.json_lines import values_of

@@ -2,7 +2,8 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.text import Text
 
 from crawler.app import try_page as app
 from crawler.app.running.maintenance import check_plugins
@@ -13,15 +14,13 @@ from crawler.errors import BadInput
 from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
 MOST_SHOWN = 400  # characters of a piece
 
 
-def try_url(text: str, *, how: app.TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
+def try_url(text: str, *, again: bool, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
     """screenshot: where the picture goes."""
     check_plugins(settings())
+    how = app.TryWay(again=again, screenshot=screenshot is not None)
     seen = with_database(lambda db, _: app.try_url(db, settings(), text, how=how, at=at))
     if screenshot is not None:
         _save(screenshot, seen)
@@ -146,10 +145,8 @@ def _shown_count(blocks: list[app.ExplainedBlock]) -> str:
     return f"{len(blocks)}, of which {whole} are masked, and {format_count(words, 'word')} in the others"
 
 
-def _shown_piece(piece: app.ExplainedBlock) -> "Text":
+def _shown_piece(piece: app.ExplainedBlock) -> Text:
     """A line: what is masked stands in brackets, and is dim where there are colours."""
-    from rich.text import Text
-
     line = Text(f"{piece.kind.value:6}")
     if piece.is_whole:
         return line.append(f"[{printable(_cut(piece.text))}]", "dim").append(_shown_why(piece), "yellow")

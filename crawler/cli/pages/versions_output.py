@@ -74,7 +74,8 @@ def show_page(text: str, *, wanted: pages.WantedVersion, form: str | None, as_js
         say("")
         for line in (found.text or "(no text)").split("\n"):
             say_beneath(Text(printable(line)), indent=0)
-        _show_next(found)
+        others = f"recrawl diff {found.url} --to {found.version.number}; recrawl versions {found.url}"
+        remark(f"Next: {others if found.version.number > 1 else f'recrawl explain {found.url}'}")
 
 
 def _write_body(found: pages.VersionContent) -> None:
@@ -122,13 +123,6 @@ def _show_facts(found: pages.VersionContent, *, now: datetime) -> None:
             ("Kept", f"{kept}, {version.content_type or 'no content type'}{rendered}"),
         ]
     )
-
-
-def _show_next(found: pages.VersionContent) -> None:
-    if found.version.number > 1:
-        remark(f"Next: recrawl diff {found.url} --to {found.version.number}; recrawl versions {found.url}")
-    else:
-        remark(f"Next: recrawl explain {found.url}")
 
 
 def page_diff(

@@ -4,43 +4,35 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from crawler.cli import values
 from crawler.cli.exits import DONE
-from crawler.cli.options import At, Json, Why
+from crawler.cli.lazy import changes as app
+from crawler.cli.lazy import changes_output, kinds
+from crawler.cli.options import At, Json, Why, argument, flag, option
 from crawler.errors import BadInput
 
 
 def changes(
-    what: Annotated[
-        str | None, typer.Argument(metavar="DOMAIN|URL", help="A domain, a page, or what pages lie beneath.")
-    ] = None,
+    what: Annotated[str | None, argument("DOMAIN|URL", "A domain, a page, or what pages lie beneath.")] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPAN|DAY|CURSOR",
-            help="In the last 30m, 12h or 7d, since yesterday or 2026-11-22, or after a cursor.",
-        ),
+        option("SPAN|DAY|CURSOR", "In the last 30m, 12h or 7d, since yesterday or 2026-11-22, or after a cursor."),
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(
-            metavar="KINDS",
-            help="Of changed, gone, refused, moved, back, new, site, held-back, let-go, hint, with commas between.",
+        option(
+            "KINDS", "Of changed, gone, refused, moved, back, new, site, held-back, let-go, hint, with commas between."
         ),
     ] = None,
-    domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Of one domain only.")] = None,
-    top: Annotated[
-        int | None, typer.Option(min=1, max=1_000_000, metavar="N", help="How many: 20, with --json 1000.")
-    ] = None,
+    domain: Annotated[str | None, option("DOMAIN", "Of one domain only.")] = None,
+    top: Annotated[int | None, option("N", "How many: 20, with --json 1000.", min=1, max=1_000_000)] = None,
     diff: Annotated[
-        bool, typer.Option("--diff", help="With all blocks that changed (of each page the first 50), and more of each.")
+        bool, flag("--diff", "With all blocks that changed (of each page the first 50), and more of each.")
     ] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on: show what is found as it is found, until Ctrl-C.")
+        bool, flag("--follow", "Go on: show what is found as it is found, until Ctrl-C.", short="-f")
     ] = False,
-    atom: Annotated[bool, typer.Option("--atom", help="As an Atom feed, for a file for feed readers.")] = False,
+    atom: Annotated[bool, flag("--atom", "As an Atom feed, for a file for feed readers.")] = False,
     why: Why = False,
     at: At = None,
     as_json: Json = False,
@@ -62,10 +54,6 @@ def changes(
         recrawl changes docs.example.com --atom > /srv/www/docs.atom
         recrawl changes --follow --json | while read -r line; do ...; done
     """
-    from crawler.app.changes import ALL_KINDS, ChangesQuery
-    from crawler.cli.reports import changes_output
-    from crawler.format.kinds import NEWS, parse_kinds
-
     after = values.since(since, now=at or datetime.now(UTC)) if since else None
     if follow and (at is not None or top is not None):
         raise BadInput("--follow has no end, and goes by the time that it is: neither --at nor --top")
@@ -75,9 +63,9 @@ def changes(
         raise BadInput("a domain is named twice: once is enough")
     if what in values.DAYS_BACK:
         raise BadInput(f"{what} is no domain: recrawl changes --since {what}")
-    query = ChangesQuery(what, domain, after, parse_kinds(kind) if kind is not None else None)
+    query = app.ChangesQuery(what, domain, after, kinds.parse_kinds(kind) if kind is not None else None)
     if follow:
-        query = replace(query, kinds=query.kinds or (ALL_KINDS if as_json else NEWS))
+        query = replace(query, kinds=query.kinds or (app.ALL_KINDS if as_json else kinds.NEWS))
         return changes_output.follow(query, from_now=since is None, as_json=as_json, diff=diff, why=why)
     if atom:
         changes_output.as_atom(query, top=top, at=at)

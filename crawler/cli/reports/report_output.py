@@ -7,11 +7,11 @@ from pathlib import Path
 from crawler.app import reports
 from crawler.cli.options import NO_DOMAIN
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts, show_rows
-from crawler.cli.reports.audit import described
+from crawler.cli.reports.reports import described
 from crawler.cli.session import Interrupts, settings, with_database
+from crawler.format.domain_settings import format_setting
 from crawler.format.lists import format_lists
 from crawler.format.reasons import format_reason
-from crawler.format.settings import format_setting
 from crawler.format.trust import format_trust
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import values_of

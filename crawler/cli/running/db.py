@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.options import Json, Top
+from crawler.cli.lazy import maintenance, sql_output
+from crawler.cli.lazy import sql as app_sql
+from crawler.cli.options import Json, Top, argument, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, say
 from crawler.cli.session import settings, with_database
 from crawler.errors import CrawlerError
@@ -14,19 +16,19 @@ from crawler.format.values import format_bytes, format_count
 
 app = typer.Typer(no_args_is_help=True, help="Look after the database, and into it.")
 NOT_RUNNING = "the embedded Postgres is not running: recrawl up keeps it running; recrawl db shell starts it meanwhile"
-Write = Annotated[bool, typer.Option("--write", help="Let it write; else every transaction is read-only.")]
+Write = Annotated[bool, flag("--write", "Let it write; else every transaction is read-only.")]
 
 
 @app.command()
 def upgrade(
     partitions: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "N",
+            "For a new database: how many partitions each table of pages has. 4 by default, 16 for 10^7 pages.",
             "--partitions",
             min=1,
             max=256,
-            metavar="N",
-            help="For a new database: how many partitions each table of pages has. 4 by default, 16 for 10^7 pages.",
         ),
     ] = None,
     as_json: Json = False,
@@ -38,11 +40,10 @@ def upgrade(
         recrawl db upgrade
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade --partitions 16
     """
-    from crawler.app.running.maintenance import Schema, upgrade_database
-
-    before = upgrade_database(settings(), partitions=partitions)
-    said = "The database has the newest schema" + ("" if before is Schema.CURRENT else f" (it was {before.value})")
-    print_outcome({"before": before, "after": Schema.CURRENT}, said, as_json=as_json)
+    before = maintenance.upgrade_database(settings(), partitions=partitions)
+    current = maintenance.Schema.CURRENT
+    said = "The database has the newest schema" + ("" if before is current else f" (it was {before.value})")
+    print_outcome({"before": before, "after": current}, said, as_json=as_json)
 
 
 @app.command()
@@ -54,10 +55,8 @@ def check(as_json: Json = False) -> int:
         recrawl db check
         recrawl db check --json
     """
-    from crawler.app.running.maintenance import check_database, require_database
-
-    require_database(settings())
-    domains, findings = with_database(lambda db, _: check_database(db))
+    maintenance.require_database(settings())
+    domains, findings = with_database(lambda db, _: maintenance.check_database(db))
     said = [f"{finding.domain or 'all'}: {finding.text}" for finding in findings]
     print_outcome(
         {"holds": not findings, "domains": domains, "findings": findings},
@@ -69,7 +68,7 @@ def check(as_json: Json = False) -> int:
 
 @app.command()
 def dump(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The dump; one that is there is replaced.")],
+    file: Annotated[Path, argument("FILE", "The dump; one that is there is replaced.")],
     as_json: Json = False,
 ) -> None:
     """Write the whole database into one compressed file, as it is at this instant. Crawling goes on meanwhile.
@@ -81,15 +80,13 @@ def dump(
 
         recrawl db dump crawl.dump
     """
-    from crawler.app.running.maintenance import dump_database
-
-    size = dump_database(settings(), file)
+    size = maintenance.dump_database(settings(), file)
     print_outcome({"file": str(file), "bytes": size}, f"{file}: {format_bytes(size)}", as_json=as_json)
 
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dump that db dump or pg_dump has made.")],
+    file: Annotated[Path, argument("FILE", "A dump that db dump or pg_dump has made.")],
     as_json: Json = False,
 ) -> None:
     """Restore a dump into a home, or a database, that holds nothing yet; an older schema is brought up to date.
@@ -101,9 +98,7 @@ def restore(
         RECRAWL_HOME=/srv/crawl recrawl db restore crawl.dump
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/new recrawl db restore crawl.dump
     """
-    from crawler.app.running.maintenance import restore_database
-
-    many = restore_database(settings(), file)
+    many = maintenance.restore_database(settings(), file)
     said = f"{format_count(many, 'domain')} restored, as of the dump"
     print_outcome({"file": str(file), "domains": many}, said, as_json=as_json)
     if not as_json:
@@ -119,9 +114,7 @@ def url(as_json: Json = False) -> int:
         psql "$(recrawl db url)"
         recrawl db url --json
     """
-    from crawler.app.running.sql import find_database_url
-
-    found = find_database_url(settings())
+    found = app_sql.find_database_url(settings())
     if found is None and not as_json:
         raise CrawlerError(NOT_RUNNING)
     print_outcome({"url": found}, found or "", as_json=as_json)
@@ -137,17 +130,15 @@ def shell(write: Write = False) -> int:
         recrawl db shell
         recrawl db shell < questions.sql
     """
-    from crawler.app.running.sql import open_shell
-
-    return open_shell(settings(), may_write=write)
+    return app_sql.open_shell(settings(), may_write=write)
 
 
 @app.command()
 def sql(
-    statement: Annotated[str, typer.Argument(metavar="SQL", help="One statement; - reads it from stdin.")],
+    statement: Annotated[str, argument("SQL", "One statement; - reads it from stdin.")],
     write: Write = False,
     top: Top = 100,
-    csv: Annotated[bool, typer.Option("--csv", help="All rows as CSV; text is never a formula.")] = False,
+    csv: Annotated[bool, flag("--csv", "All rows as CSV; text is never a formula.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run one SQL statement and print its rows: of the views that docs/sql.md lists, or of any table.
@@ -157,14 +148,12 @@ def sql(
         recrawl db sql "SELECT domain, pages_known, freshness FROM report_domain"
         recrawl db sql "SELECT url, title, text FROM page_text WHERE domain = 'docs.example.com'" --csv > texts.csv
     """
-    from crawler.cli.running import sql_output
-
     sql_output.sql(statement, may_write=write, top=top, as_csv=csv, as_json=as_json)
 
 
 @app.command()
 def grant(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the role: small letters, digits and _.")],
+    name: Annotated[str, argument("NAME", "Of the role: small letters, digits and _.")],
     as_json: Json = False,
 ) -> None:
     """Let a role read the views and nothing else; a new one is made with a password, which is shown once.
@@ -173,9 +162,7 @@ def grant(
 
         recrawl db grant analyst
     """
-    from crawler.app.running.sql import grant_reading
-
-    role, address = with_database(lambda db, _: grant_reading(db, name))
+    role, address = with_database(lambda db, _: app_sql.grant_reading(db, name))
     if as_json:
         print_json({"role": role.name, "views": role.views, "password": role.password, "url": address})
         return
@@ -189,7 +176,7 @@ def grant(
 
 @app.command()
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of a role that `db grant` let in.")],
+    name: Annotated[str, argument("NAME", "Of a role that `db grant` let in.")],
     as_json: Json = False,
 ) -> None:
     """Take back what `db grant` gave; a role that it made, and that has nothing else, is removed.
@@ -198,9 +185,7 @@ def revoke(
 
         recrawl db revoke analyst
     """
-    from crawler.app.running.sql import revoke_reading
-
-    is_gone = with_database(lambda db, _: revoke_reading(db, name))
+    is_gone = with_database(lambda db, _: app_sql.revoke_reading(db, name))
     print_outcome({"role": name, "removed": is_gone}, f"{name} may read nothing of recrawl any more", as_json=as_json)
     if is_gone and not as_json:
         remark("The role is removed with its password")

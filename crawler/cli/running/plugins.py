@@ -1,6 +1,7 @@
 """recrawl plugins: its options and its help."""
 
 from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.lazy import maintenance
 from crawler.cli.options import Json
 from crawler.cli.output import print_found, say
 from crawler.cli.session import settings
@@ -17,9 +18,7 @@ def plugins(as_json: Json = False) -> int:
         RECRAWL_PLUGINS=papers,calendars recrawl plugins
         recrawl plugins --json
     """
-    from crawler.app.running.maintenance import list_plugins
-
-    found = list_plugins(settings())
+    found = maintenance.list_plugins(settings())
     problems = [each.problem for each in found if each.problem]
     rows = (
         {

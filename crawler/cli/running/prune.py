@@ -2,30 +2,26 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.options import NO_DOMAIN, DomainOrAll, Json
+from crawler.cli.lazy import maintenance
+from crawler.cli.options import NO_DOMAIN, DomainOrAll, Json, flag
 from crawler.cli.output import print_found, remark
 from crawler.cli.session import with_database
 from crawler.format.values import format_bytes, format_count
-
-if TYPE_CHECKING:
-    from crawler.app.running.maintenance import Pruned, SizeEstimate
 
 NUMBERS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "left")
 
 
 def prune(
     domain: DomainOrAll = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Say what would go, and change nothing.")] = False,
     give_back: Annotated[
         bool,
-        typer.Option(
-            "--give-back", help="Give the room to the system, not to what comes: tables are written anew, which waits."
-        ),
+        flag("--give-back", "Give the room to the system, not to what comes: tables are written anew, which waits."),
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -42,12 +38,12 @@ def prune(
         recrawl prune docs.example.com
         recrawl prune --give-back
     """
-    from crawler.app.running.maintenance import prune
-
     if dry_run and give_back:
         raise typer.BadParameter("a dry run gives nothing back")
     at = datetime.now(UTC)
-    found, undone = with_database(lambda db, _: prune(db, domain, at=at, dry_run=dry_run, give_back=give_back))
+    found, undone = with_database(
+        lambda db, _: maintenance.prune(db, domain, at=at, dry_run=dry_run, give_back=give_back)
+    )
     document = {"dry_run": dry_run, "domains": found, "not_vacuumed": undone}
     if print_found(document, map(_row, found), right=NUMBERS, empty=NO_DOMAIN, as_json=as_json):
         _remark_found(found, dry_run=dry_run)
@@ -56,7 +52,7 @@ def prune(
     return PROBLEM if any(each.exceeds for each in found) else DONE
 
 
-def remark_quotas(found: "Sequence[Pruned]") -> None:
+def remark_quotas(found: "Sequence[maintenance.Pruned]") -> None:
     """Say which versions were thinned out to keep the quotas of domains, and which domains exceed theirs."""
     for done in found:
         if done.versions:
@@ -68,7 +64,7 @@ def remark_quotas(found: "Sequence[Pruned]") -> None:
             remark(f"{done.domain}: {done.held_back}")
 
 
-def shown_storage(found: "SizeEstimate") -> str:
+def shown_storage(found: "maintenance.SizeEstimate") -> str:
     """What the versions of a domain take, and what pruning would free of it, as a person reads it."""
     about = "" if found.is_exact else "about "
     takes = f"{about}{format_bytes(round(found.stored_bytes))} of texts and bodies"
@@ -77,14 +73,14 @@ def shown_storage(found: "SizeEstimate") -> str:
     return f"{takes}, of which recrawl prune frees {about}{format_bytes(round(found.frees_bytes))}"
 
 
-def _shown_excess(each: "Pruned") -> str:
+def _shown_excess(each: "maintenance.Pruned") -> str:
     return (
         f"{each.domain}: the newest versions, and what is still to be read, take {format_bytes(each.exceeds)}"
         " more than the quota: nothing of them goes"
     )
 
 
-def _remark_found(found: "Sequence[Pruned]", *, dry_run: bool) -> None:
+def _remark_found(found: "Sequence[maintenance.Pruned]", *, dry_run: bool) -> None:
     for each in found:
         if each.over_quota:
             how = "would go" if dry_run else "went"
@@ -97,7 +93,7 @@ def _remark_found(found: "Sequence[Pruned]", *, dry_run: bool) -> None:
         remark("Nothing was changed; without --dry-run this goes. What is kept: recrawl domains set DOMAIN --help")
 
 
-def _row(each: "Pruned") -> dict[str, str]:
+def _row(each: "maintenance.Pruned") -> dict[str, str]:
     return {
         "domain": each.domain,
         "versions": f"{each.versions:,}",

@@ -3,11 +3,10 @@
 from datetime import timedelta
 from typing import Annotated
 
-import typer
-
 from crawler.cli import values
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.options import Json
+from crawler.cli.lazy import local_stack
+from crawler.cli.options import Json, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, show
 from crawler.cli.session import settings
 
@@ -16,10 +15,10 @@ PATIENCE_SECONDS = 120.0
 
 def deploy(
     upgrade: Annotated[
-        bool, typer.Option("--upgrade", help="Bring the database to the newest schema first, whatever it holds.")
+        bool, flag("--upgrade", "Bring the database to the newest schema first, whatever it holds.")
     ] = False,
     wait: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="How long database and Prefect server are waited for.")
+        float, option("SECONDS", "How long database and Prefect server are waited for.", min=0)
     ] = PATIENCE_SECONDS,
     as_json: Json = False,
 ) -> None:
@@ -29,8 +28,6 @@ def deploy(
 
         recrawl deploy --upgrade
     """
-    from crawler.app.running import local_stack
-
     patience = timedelta(seconds=wait)
     registered = local_stack.deploy(settings(), may_upgrade=upgrade, patience=patience, report=remark)
     said = f"Deployments: {registered} registered" if registered else "Deployments: all there"
@@ -40,15 +37,13 @@ def deploy(
 def server(
     host: Annotated[
         str,
-        typer.Option(
-            parser=values.ip_address,
-            metavar="ADDRESS",
-            help="Listen here; what is not this machine's own is open to its network.",
+        option(
+            "ADDRESS", "Listen here; what is not this machine's own is open to its network.", parser=values.ip_address
         ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65_535, metavar="N", help="Listen here.")] = 4200,
+    port: Annotated[int, option("N", "Listen here.", min=1, max=65_535)] = 4200,
     address: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where browsers find it, if not at this port of this machine.")
+        str | None, option("URL", "Where browsers find it, if not at this port of this machine.")
     ] = None,
 ) -> None:
     """Run the Prefect server in the foreground, on a Postgres that is there; who asks it needs the auth string.
@@ -60,15 +55,13 @@ def server(
         recrawl server
         recrawl server --host 0.0.0.0 --address https://prefect.example.com
     """
-    from crawler.app.running.local_stack import serve_prefect
-
-    serve_prefect(settings(), host=host, port=port, address=address, report=remark)
+    local_stack.serve_prefect(settings(), host=host, port=port, address=address, report=remark)
 
 
 def worker(
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs at a time; unset: no limit.")] = None,
+    limit: Annotated[int | None, option("N", "Runs at a time; unset: no limit.", min=1)] = None,
     grace: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="What runs get to end by themselves when this is to end.")
+        float, option("SECONDS", "What runs get to end by themselves when this is to end.", min=1)
     ] = PATIENCE_SECONDS,
 ) -> None:
     """Crawl in the foreground what the Prefect server schedules. SIGTERM ends it in good order.
@@ -81,14 +74,12 @@ def worker(
         recrawl worker
         RECRAWL_METRICS_PORT=9464 recrawl worker --limit 2
     """
-    from crawler.app.running.local_stack import run_worker
-
-    run_worker(settings(), max_runs=limit, patience=timedelta(seconds=grace), report=remark)
+    local_stack.run_worker(settings(), max_runs=limit, patience=timedelta(seconds=grace), report=remark)
 
 
 def health(
     alive: Annotated[
-        bool, typer.Option("--alive", help="Only whether the service lives, not what it needs: for a liveness probe.")
+        bool, flag("--alive", "Only whether the service lives, not what it needs: for a liveness probe.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -99,9 +90,7 @@ def health(
         recrawl health
         recrawl health --alive
     """
-    from crawler.app.running.local_stack import check_health
-
-    found = check_health(settings(), alive_only=alive)
+    found = local_stack.check_health(settings(), alive_only=alive)
     is_well = all(each.is_well for each in found)
     if as_json:
         print_json({"well": is_well, "parts": found})

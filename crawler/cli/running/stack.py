@@ -1,9 +1,14 @@
-"""recrawl up, down, status, ui: what runs on this machine."""
+"""recrawl up, down, status, ui, serve and mcp: what runs on this machine."""
+
+import sys
+from typing import Annotated
 
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.options import Json
+from crawler.cli.lazy import local_stack, maintenance
+from crawler.cli.options import Json, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
-from crawler.cli.session import settings
+from crawler.cli.session import settings, with_database
+from crawler.errors import BadInput, CrawlerError, StackFailed
 
 
 def up(as_json: Json = False) -> None:
@@ -14,9 +19,7 @@ def up(as_json: Json = False) -> None:
         recrawl up
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
-    from crawler.app.running.local_stack import start_stack
-
-    running, pages = start_stack(settings(), report=remark)
+    running, pages = local_stack.start_stack(settings(), report=remark)
     if as_json:
         print_json({"ui": running.api.ui_url, "api": running.api.url, "home": str(running.home), "pages": pages})
     else:
@@ -32,9 +35,7 @@ def down(as_json: Json = False) -> None:
 
         recrawl down
     """
-    from crawler.app.running.local_stack import stop_stack
-
-    stopped = stop_stack(settings(), report=remark)
+    stopped = local_stack.stop_stack(settings(), report=remark)
     said = "The stack is down" if stopped else "There was nothing to stop"
     print_outcome({"stopped": stopped}, said, as_json=as_json)
 
@@ -53,12 +54,9 @@ def ui(as_json: Json = False) -> None:
         recrawl ui
         PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .auth) prefect deployment ls
     """
-    from crawler.app.running.local_stack import prefect_server, web_ui_link
-    from crawler.errors import StackFailed
-
-    pages = web_ui_link(settings())
+    pages = local_stack.web_ui_link(settings())
     try:
-        api = prefect_server(settings())
+        api = local_stack.prefect_server(settings())
     except StackFailed:
         if pages is None or as_json:
             raise
@@ -81,9 +79,7 @@ def status(as_json: Json = False) -> int:
         recrawl status
         recrawl status --json
     """
-    from crawler.app.running.local_stack import stack_status
-
-    found = stack_status(settings())
+    found = local_stack.stack_status(settings())
     if as_json:
         print_json({"running": found.is_running, "parts": found.parts, "waiting": found.waiting})
     else:
@@ -95,3 +91,67 @@ def status(as_json: Json = False) -> int:
         for line in found.waiting:
             say(line)
     return DONE if found.is_running else PROBLEM
+
+
+def serve(
+    host: Annotated[
+        str, option("ADDRESS", "Listen here; what is not this machine's own is open to its network.")
+    ] = "127.0.0.1",
+    port: Annotated[int | None, option("N", "Else 4280, or any that is free.", min=1, max=65_535)] = None,
+    quiet: Annotated[bool, flag("--quiet", "Do not print the address that lets in: recrawl ui does.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a page of one's own in the browser: what changed, how fresh, what to worry about. Ctrl-C ends it.
+
+    The address that it prints lets in once, and the browser stays let in for a month. Keep it to yourself.
+
+    Examples:
+
+        recrawl serve
+        recrawl serve --port 8080
+    """
+    from crawler.server import server
+
+    used = settings()
+    maintenance.check_plugins(used)
+
+    def told(address: str) -> None:
+        if quiet:
+            return
+        if as_json:
+            print_json({"pages": address})
+            sys.stdout.flush()  # whoever reads it does not wait for the end
+        else:
+            sys.stdout.write(f"Web UI, opens once: {address}\n")
+            sys.stdout.flush()
+            sys.stderr.write("Ctrl-C ends it\n")
+
+    with_database(
+        lambda db, interrupts: server.serve(db, used, host=host, port=port, report=told, stop=interrupts.stop),
+        connections=server.CONNECTIONS,
+        patient=True,
+    )
+
+
+def mcp(as_json: Json = False) -> None:
+    """Serve the store to a language model, by the Model Context Protocol on stdin and stdout, until stdin ends.
+
+    Its tools are search, text, changes and freshness; all of them only read. Needs the extra mcp (docs/mcp.md). The
+    client starts this command itself: put it where that lists its servers. What it says is JSON anyway.
+
+    Examples:
+
+        recrawl mcp
+    """
+    if as_json:
+        raise BadInput("recrawl mcp speaks JSON-RPC as it is: leave --json out")
+    try:
+        from crawler.mcp import serve
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] != "mcp":
+            raise
+        raise CrawlerError(
+            "recrawl mcp needs the MCP SDK, which is not installed: make setup-extras EXTRAS=mcp installs it in a"
+            " checkout; build an image with --build-arg EXTRAS=mcp"
+        ) from error
+    serve()

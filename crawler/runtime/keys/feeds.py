@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from pydantic import TypeAdapter
 
 from crawler.errors import BadInput
-from crawler.runtime.keys.entrance import KEY_BYTES, Signer
+from crawler.runtime.keys.own_keys import KEY_BYTES, Signer
 from crawler.runtime.keys.records import NamedRecords
 from crawler.runtime.machine import ensure_secret, read_secret
 

@@ -10,8 +10,7 @@ import secrets
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from uuid import UUID
 from crawler.core.change.change import Change
 from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.errors import LeaseLost
+from crawler.json_lines import values_of
 from crawler.runtime.machine import Process, held, private_folder, process, write_private
 
 log = logging.getLogger("recrawl.metrics")
@@ -66,14 +66,10 @@ class Tally:
         self.lease_seconds[str(bisect_left(LEASE_BUCKETS, lasted.total_seconds()))] += 1
         self.sums["lease_milliseconds"] += round(lasted.total_seconds() * 1000)
 
-    def as_json(self) -> dict[str, dict[str, int]]:
-        """The counts as a document."""
-        return {each.name: dict(getattr(self, each.name)) for each in fields(self)}
-
     @classmethod
-    def of_json(cls, document: dict[str, Any]) -> "Tally":
-        """The tally that a document holds; what an earlier version did not count is nothing."""
-        return cls(**{each.name: Counter(document.get(each.name, {})) for each in fields(cls)})
+    def of_json(cls, document: Mapping[str, Mapping[str, int]]) -> "Tally":
+        """Return the tally that a document holds."""
+        return cls(**{name: Counter(counts) for name, counts in document.items()})
 
     def _bound_reasons(self) -> None:
         if len(self.failures) > MOST_REASONS:
@@ -92,15 +88,8 @@ def tally_of(stats: CrawlStats) -> Tally:
     return Tally(looks=+looks, failures=Counter(stats.reasons), sums=+sums)
 
 
-class LeaseCount:
-    """How a lease went. result: None until it is known."""
-
-    def __init__(self) -> None:
-        self.result: LeaseResult | None = None
-
-
 class Counted:
-    """Counts into a file; one that cannot be written is told of once, and the crawl goes on. file: None counts nothing.
+    """Counts into a file; one that cannot be written is told of once, and the crawl goes on. file: None writes nothing.
 
     A lease whose numbers are told several times is counted by what has come since.
     """
@@ -113,17 +102,17 @@ class Counted:
 
     def progress(self, token: UUID, stats: CrawlStats) -> None:
         """Count what the lease of a token has recorded until now."""
-        if self._file is not None:
-            self._take(token, stats)
-            self._write()
+        self._take(token, stats)
+        self._write()
 
-    @asynccontextmanager
-    async def lease(self, token: UUID) -> AsyncIterator[LeaseCount]:
-        """Count the lease of a token by how the block ends; `result` of what is given says how it went."""
-        count, began, how = LeaseCount(), time.monotonic(), BROKEN
+    async def lease(self, token: UUID, walk: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
+        """Walk the lease of a token, and count it by how that ends."""
+        began, how = time.monotonic(), BROKEN
         try:
-            yield count
-            how = HELD if count.result is not None and count.result.hold is not None else DONE
+            result = await walk()
+            how = HELD if result.hold is not None else DONE
+            self._take(token, result.stats)
+            return result
         except LeaseLost:
             how = LOST
             raise
@@ -133,12 +122,9 @@ class Counted:
             how = GIVEN_BACK
             raise
         finally:
-            if self._file is not None:
-                if count.result is not None:
-                    self._take(token, count.result.stats)
-                self._seen.pop(token, None)
-                self._tally.end_lease(how, timedelta(seconds=time.monotonic() - began))
-                self._write()
+            self._seen.pop(token, None)
+            self._tally.end_lease(how, timedelta(seconds=time.monotonic() - began))
+            self._write()
 
     def _take(self, token: UUID, stats: CrawlStats) -> None:
         now = tally_of(stats)
@@ -146,8 +132,7 @@ class Counted:
         self._seen[token] = now
 
     def _write(self) -> None:
-        assert self._file is not None
-        if self._process is None:
+        if self._file is None or self._process is None:
             return
         try:
             write_counts(self._file, self._process, self._tally)
@@ -177,7 +162,7 @@ def ensure_metrics_folder(home: Path) -> Path:
 
 def write_counts(file: Path, counting: Process, tally: Tally) -> None:
     """Leave what a process has counted; the folder is there."""
-    document = {"pid": counting.pid, "birth": counting.birth, "tally": tally.as_json()}
+    document = {"pid": counting.pid, "birth": counting.birth, "tally": values_of(tally)}
     write_private(file, json.dumps(document))
 
 
@@ -201,7 +186,7 @@ def totals(folder: Path) -> Tally:
                 total.add(Tally.of_json(document["tally"]))
                 ended.append(file)
         if ended:
-            document = {"tally": total.as_json(), "taken": [file.name for file in ended]}
+            document = {"tally": values_of(total), "taken": [file.name for file in ended]}
             write_private(folder / TOTAL, json.dumps(document))
             for file in ended:
                 file.unlink(missing_ok=True)

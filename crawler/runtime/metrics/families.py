@@ -98,7 +98,8 @@ def process_families(tag: str | None) -> Iterator[Metric]:
         try:
             each = psutil.Process(pid)
             with each.oneshot():
-                role = SELF if pid == own else _role_of(" ".join(each.cmdline()))
+                command = " ".join(each.cmdline())
+                role = SELF if pid == own else next((role for sign, role in ROLES.items() if sign in command), OTHER)
                 held, used = each.memory_info().rss, each.cpu_times()
         except psutil.Error:
             continue  # it has ended since
@@ -112,11 +113,6 @@ def process_families(tag: str | None) -> Iterator[Metric]:
         ("recrawl_cpu_seconds", "Processor time that the processes that live now have used.", seconds),
     ):
         yield _gauges(name, meaning, "role", ((role, values.get(role, 0)) for role in ALL_ROLES))
-
-
-def _role_of(command_line: str) -> str:
-    """Return what a process does, by its command line."""
-    return next((role for sign, role in ROLES.items() if sign in command_line), OTHER)
 
 
 def domain_families(domains: Sequence[DomainGauge], calibration: Sequence[CalibrationGauge]) -> Iterator[Metric]:

@@ -20,14 +20,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from crawler.errors import StackFailed
+from crawler.runtime.metrics import families
 from crawler.runtime.metrics.counted import ensure_metrics_folder, totals
-from crawler.runtime.metrics.families import (
-    MOST_DOMAINS,
-    crawl_families,
-    domain_families,
-    process_families,
-    subscription_families,
-)
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from crawler.store.report import domain_gauges
@@ -46,8 +40,8 @@ def worker_metrics(host: str, port: int, home: Path, *, tag: str, is_alive: Call
     folder = ensure_metrics_folder(home)
 
     def collected() -> Iterator[Metric]:
-        yield from crawl_families(totals(folder))
-        yield from process_families(tag)
+        yield from families.crawl_families(totals(folder))
+        yield from families.process_families(tag)
 
     with serving(host, port, collected=collected, is_alive=is_alive):
         yield
@@ -66,8 +60,8 @@ def pages_metrics(host: str, port: int, db: Database, home: Path, *, stack: str 
     def collected() -> Iterator[Metric]:
         yield from asyncio.run_coroutine_threadsafe(figures.families(), loop).result(ANSWER_SECONDS)
         if folder is not None:
-            yield from crawl_families(totals(folder))
-        yield from process_families(stack)
+            yield from families.crawl_families(totals(folder))
+        yield from families.process_families(stack)
 
     with serving(host, port, collected=collected, is_alive=lambda: True):
         yield
@@ -85,9 +79,12 @@ class StoredGauges:
         """All gauges, not older than KEPT_SECONDS."""
         if self._asked_at is None or time.monotonic() - self._asked_at > KEPT_SECONDS:
             now = self._now()
-            domains, calibration = await domain_gauges(self._db, at=now, most=MOST_DOMAINS)
+            domains, calibration = await domain_gauges(self._db, at=now, most=families.MOST_DOMAINS)
             found = await subscriptions.every(self._db)
-            self._kept = [*domain_families(domains, calibration), *subscription_families(found, at=now)]
+            self._kept = [
+                *families.domain_families(domains, calibration),
+                *families.subscription_families(found, at=now),
+            ]
             self._asked_at = time.monotonic()
         return self._kept
 

@@ -14,15 +14,7 @@ from uuid import UUID
 
 import yaml
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas import actions, filters
-from prefect.client.schemas.objects import (
-    ConcurrencyLimitConfig,
-    ConcurrencyOptions,
-    FlowRun,
-    State,
-    StateType,
-    WorkerStatus,
-)
+from prefect.client.schemas import actions, filters, objects
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
@@ -41,7 +33,7 @@ from crawler.store.database import Database
 COMMAND = "python -m prefect.engine"
 DOMAIN = "domain"  # the parameter of a flow that names one
 MOST_OFFERED = 500  # in a list of a form; beyond that nobody looks for a name in it
-ALIVE = [StateType.RUNNING, StateType.PENDING, StateType.CANCELLING]
+ALIVE = [objects.StateType.RUNNING, objects.StateType.PENDING, objects.StateType.CANCELLING]
 ZOMBIES = "recrawl: mark runs as crashed that have gone silent"
 # Three heartbeats and a little: a run whose machine is busy may miss one, even two.
 SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS + 30)
@@ -64,7 +56,7 @@ class Deployment(BaseModel):
     tags: list[str] = []
     parameters: dict[str, Any] = {}
     schedules: list[dict[str, Any]] = []
-    concurrency_limit: ConcurrencyLimitConfig | None = None
+    concurrency_limit: objects.ConcurrencyLimitConfig | None = None
     work_pool: DeploymentPool
 
 
@@ -139,7 +131,7 @@ async def register_one(client: PrefectClient, wanted: Deployment, *, version: st
         enforce_parameter_schema=True,
         schedules=[actions.DeploymentScheduleCreate.from_schedule(Schedule(**each)) for each in wanted.schedules],
         concurrency_limit=limit.limit if limit is not None else None,
-        concurrency_options=ConcurrencyOptions(collision_strategy=limit.collision_strategy) if limit else None,
+        concurrency_options=objects.ConcurrencyOptions(collision_strategy=limit.collision_strategy) if limit else None,
         tags=wanted.tags,
         work_pool_name=POOL,
         job_variables=wanted.work_pool.job_variables,
@@ -216,7 +208,7 @@ def mark_zombies() -> AutomationCore:
             threshold=1,
             within=SILENCE,
         ),
-        actions=[ChangeFlowRunState(state=StateType.CRASHED, message="no heartbeat: its process is gone")],
+        actions=[ChangeFlowRunState(state=objects.StateType.CRASHED, message="no heartbeat: its process is gone")],
     )
 
 
@@ -226,14 +218,14 @@ def read_automations(file: Path) -> list[AutomationCore]:
     return [AutomationCore.model_validate(entry) for entry in entries]
 
 
-async def living_runs(client: PrefectClient) -> list[FlowRun]:
+async def living_runs(client: PrefectClient) -> list[objects.FlowRun]:
     """The runs of our work pool that have begun and not ended, as far as the server knows."""
-    return await client.read_flow_runs(
-        work_pool_filter=OUR_POOL,
-        flow_run_filter=filters.FlowRunFilter(
-            state=filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=ALIVE))
-        ),
-    )
+    wanted = filters.FlowRunFilter(state=_in_state(*ALIVE))
+    return await client.read_flow_runs(work_pool_filter=OUR_POOL, flow_run_filter=wanted)
+
+
+def _in_state(*types: objects.StateType) -> filters.FlowRunFilterState:
+    return filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=list(types)))
 
 
 async def bury_dead_runs(api: Api) -> int:
@@ -245,7 +237,7 @@ async def bury_dead_runs(api: Api) -> int:
         return len(dead)
 
 
-async def _end(client: PrefectClient, run: FlowRun, state: State[Any]) -> None:
+async def _end(client: PrefectClient, run: objects.FlowRun, state: objects.State[Any]) -> None:
     """Say how a run ended whose process is gone, and its tasks with it: the server would show them running for ever."""
     await client.set_flow_run_state(run.id, state, force=True)
     tasks = await client.read_task_runs(
@@ -261,13 +253,11 @@ async def _end(client: PrefectClient, run: FlowRun, state: State[Any]) -> None:
 async def forget_late_runs(api: Api) -> int:
     """Delete the scheduled runs whose time passed while nothing ran: the next one does what they would have done."""
     async with client_of(api) as client:
-        late = await client.read_flow_runs(
-            work_pool_filter=OUR_POOL,
-            flow_run_filter=filters.FlowRunFilter(
-                state=filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
-                expected_start_time=filters.FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
-            ),
+        wanted = filters.FlowRunFilter(
+            state=_in_state(objects.StateType.SCHEDULED),
+            expected_start_time=filters.FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
         )
+        late = await client.read_flow_runs(work_pool_filter=OUR_POOL, flow_run_filter=wanted)
         scheduled = [run for run in late if run.auto_scheduled]
         for run in scheduled:
             await client.delete_flow_run(run.id)
@@ -286,7 +276,7 @@ async def cancel_runs(api: Api, *, only: Collection[UUID] | None) -> list[UUID]:
             # Nobody would ever confirm the end of a run that has not begun.
             has_begun = run.start_time is not None
             message = "the stack is going down"
-            state: State[Any] = Cancelling(message=message) if has_begun else Cancelled(message=message)
+            state: objects.State[Any] = Cancelling(message=message) if has_begun else Cancelled(message=message)
             # The server's rules let nothing be asked twice.
             await client.set_flow_run_state(run.id, state, force=True)
         return [run.id for run in runs]
@@ -310,4 +300,4 @@ async def has_worker(api: Api, name: str) -> bool:
     """Whether the server has heard from this worker of the pool."""
     async with client_of(api) as client:
         workers = await client.read_workers_for_work_pool(POOL)
-        return any(worker.name == name and worker.status is WorkerStatus.ONLINE for worker in workers)
+        return any(worker.name == name and worker.status is objects.WorkerStatus.ONLINE for worker in workers)

@@ -1,11 +1,10 @@
-"""Starting a deployment's run on the stack, and watching it to its end."""
+"""Starting a run of a deployment on the stack."""
 
 import asyncio
 import json
 import os
 from base64 import b64encode
 from dataclasses import dataclass
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
@@ -13,26 +12,20 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 from uuid import UUID
 
 from crawler.errors import StackFailed
-from crawler.runtime.environment import Api, client_environment
+from crawler.runtime.environment import WATCH_PATH, Api, client_environment
 from crawler.runtime.stack import Stack
 
-POLL = timedelta(seconds=0.5)
 ANSWER_SECONDS = 30
 MOST_BYTES = 1 << 20  # of an answer
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a deployment, as it stood when it was looked at last."""
+    """A run of a deployment. url: where it can be watched."""
 
     id: UUID
     name: str
-    state: str
     url: str
-
-    @property
-    def has_completed(self) -> bool:
-        return self.state == "Completed"
 
 
 def start_run(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
@@ -46,16 +39,12 @@ def start_run(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
     return run
 
 
-def finish_run(stack: Stack, run: Run, *, within: timedelta) -> Run:
-    """The run when it has ended. StackFailed if it has not within that time."""
-    return asyncio.run(_finish(stack, run, within=within))
-
-
 def _start_plainly(api: Api, deployment: str, parameters: dict[str, Any]) -> Run | None:
     """By two calls to our own server: Prefect's client takes a second and 80 MB, which shown pages would keep."""
     found = _asked(api, f"/deployments/name/{deployment}")
     run = found and _asked(api, f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})
-    return Run(UUID(run["id"]), run["name"], str(run["state_name"]), api.watch_url(run["id"])) if run else None
+    # By the way to it on a server of ours: own_address.py.
+    return Run(UUID(run["id"]), run["name"], f"{api.ui_url}{WATCH_PATH}{run['id']}") if run else None
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -96,19 +85,4 @@ async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> R
         except ObjectNotFound:
             return None
         run = await client.create_flow_run_from_deployment(found.id, parameters=parameters)
-        return Run(run.id, run.name, str(run.state_name), f"{stack.api.ui_url}/runs/flow-run/{run.id}")
-
-
-async def _finish(stack: Stack, run: Run, *, within: timedelta) -> Run:
-    os.environ.update(client_environment(stack.home, stack.api))
-    from crawler.runtime.prefect.api import client_of
-
-    try:
-        async with asyncio.timeout(within.total_seconds()), client_of(stack.api) as client:
-            while True:
-                now = await client.read_flow_run(run.id)
-                if now.state is not None and now.state.is_final():
-                    return Run(run.id, now.name, str(now.state_name), run.url)
-                await asyncio.sleep(POLL.total_seconds())
-    except TimeoutError as error:
-        raise StackFailed(f"the run {run.name} has not ended after {within}: see {run.url}") from error
+        return Run(run.id, run.name, f"{stack.api.ui_url}/runs/flow-run/{run.id}")

@@ -10,7 +10,7 @@ from crawler.errors import StackFailed
 from crawler.runtime.children import Report
 from crawler.runtime.environment import client_environment, server_environment
 from crawler.runtime.machine import private_folder
-from crawler.runtime.service.needs import api_of, database_of, server_problem, told_as, wait_until_usable
+from crawler.runtime.service.health import api_of, database_of, server_problem, told_as, wait_until_usable
 from crawler.runtime.up import DEPLOYMENTS, register
 from crawler.settings import Settings
 from crawler.store.database import libpq_url, prepare, schema_of, silence_of, upgrade

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from crawler.runtime.environment import Api
-from crawler.runtime.service.needs import api_of
+from crawler.runtime.service.health import api_of
 from crawler.settings import settings
 
 POOL, CANCEL, CANCELLED = "pool", "cancel", "cancelled"  # what is asked

@@ -22,7 +22,7 @@ from crawler.runtime import children
 from crawler.runtime.children import Child, Report
 from crawler.runtime.environment import Api, worker_command, worker_environment
 from crawler.runtime.machine import Process, held_if_free, private_folder, process
-from crawler.runtime.service import needs, runs
+from crawler.runtime.service import health, runs
 from crawler.runtime.up import clear_away, runs_of
 from crawler.settings import Settings
 
@@ -38,7 +38,7 @@ def work(settings: Settings, *, runs_at_once: int | None, patience: timedelta, r
     Raises StackFailed where another worker has this home, and where Prefect's worker does not stay; runs are ended in
     good order then, too.
     """
-    database_url, api = needs.database_of(settings), needs.api_of(settings)
+    database_url, api = health.database_of(settings), health.api_of(settings)
     home = settings.home.resolve()
     for name in ("run", "prefect", "tmp"):
         private_folder(home, name)
@@ -46,17 +46,17 @@ def work(settings: Settings, *, runs_at_once: int | None, patience: timedelta, r
         if not is_alone:
             raise StackFailed(f"another worker has {home}: give this one a RECRAWL_HOME of its own")
         tag = children.tag_of(home, children.SERVICE_TAG)
-        own = worker_environment(home, api, tag=tag, database_url=database_url) | needs.told_as(settings)
+        own = worker_environment(home, api, tag=tag, database_url=database_url) | health.told_as(settings)
         me = process(os.getpid())
         assert me is not None
         children.write_note(home, children.SERVICE_WORKER, Child(me, {}))
-        needs.beat_file(home).touch()
+        health.beat_file(home).touch()
         speaks = settings.log_format == "text"
         environment = dict(os.environ) | own
         foreman = _Foreman(home=home, api=api, environment=environment, told=told, report=report, speaks=speaks)
-        problems = (lambda: needs.schema_problem(database_url), foreman.server_problem, foreman.pool_problem)
+        problems = (lambda: health.schema_problem(database_url), foreman.server_problem, foreman.pool_problem)
         with _metrics(settings, home):
-            if all(needs.wait_until_usable(problem, wait=foreman.rests, report=report) for problem in problems):
+            if all(health.wait_until_usable(problem, wait=foreman.rests, report=report) for problem in problems):
                 clear_away(tag, database_url=database_url, report=report)
                 foreman.work(runs_at_once=runs_at_once, patience=patience)
 
@@ -69,7 +69,7 @@ def _metrics(settings: Settings, home: Path) -> AbstractContextManager[None]:
 
     host, port = settings.metrics_host, settings.metrics_port
     return worker_metrics(
-        host, port, home, tag=children.tag_of(home, children.SERVICE_TAG), is_alive=lambda: needs.is_beating(home)
+        host, port, home, tag=children.tag_of(home, children.SERVICE_TAG), is_alive=lambda: health.is_beating(home)
     )
 
 
@@ -103,11 +103,11 @@ class _Foreman:
 
     def rests(self, seconds: float) -> bool:
         """Wait so long, alive; whether it was told to end meanwhile."""
-        needs.beat_file(self.home).touch()
+        health.beat_file(self.home).touch()
         return self.told.wait(seconds)
 
     def server_problem(self) -> str:
-        return needs.server_problem(self.api)
+        return health.server_problem(self.api)
 
     def pool_problem(self) -> str:
         is_seen_to = runs.ask(runs.POOL, environment=self.environment)
@@ -127,7 +127,7 @@ class _Foreman:
                 short_lives = short_lives + 1 if time.monotonic() - began < SHORT_LIFE_SECONDS else 0
                 if short_lives >= MOST_SHORT_LIVES and not self.told.is_set():
                     raise StackFailed("Prefect's worker ends as often as it is started: see what it has said")
-                needs.wait_until_usable(self.server_problem, wait=self.rests, report=self.report)
+                health.wait_until_usable(self.server_problem, wait=self.rests, report=self.report)
         finally:
             self._end_runs(patience)
             self._end_worker()
@@ -145,7 +145,7 @@ class _Foreman:
     def _watch(self, runs_at_once: int | None) -> None:
         """Have Prefect's worker work until it ends, or this is told to."""
         self.worker = self._started(runs_at_once)
-        while self.worker.poll() is None and not self.rests(needs.BEAT_SECONDS):
+        while self.worker.poll() is None and not self.rests(health.BEAT_SECONDS):
             pass
         if self.worker.poll() is not None:
             self.report(f"Worker: Prefect's has ended by itself, exit code {self.worker.poll()}; its runs go on")
@@ -191,7 +191,7 @@ class _Foreman:
                         processes, signal.SIGTERM
                     )  # Prefect's worker knows nothing of what one before it has begun
                 asked, asked_at = asked | living, time.monotonic()
-            needs.beat_file(self.home).touch()
+            health.beat_file(self.home).touch()
             time.sleep(children.POLL_SECONDS)
         if asked:
             runs.ask(runs.CANCELLED, asked, environment=self.environment)

@@ -1,25 +1,27 @@
-"""The FastAPI application: its routes, whom it admits, what one request may take, and its OpenAPI document."""
+"""The FastAPI application: its routes, whom it admits, what a request may take, its problems, its OpenAPI document."""
 
 import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import wraps
+from http import HTTPStatus
 from math import ceil
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import TypeAdapter
+from starlette.exceptions import HTTPException as AnyHTTPException
 
 from crawler import __version__
 from crawler.app.running.tokens import token_shown
-from crawler.errors import CrawlerError
+from crawler.errors import BadInput, CrawlerError, CursorTooOld, StoreUnavailable
 from crawler.json_lines import json_text
 from crawler.server.api.endpoints import Api
-from crawler.server.api.problems import HANDLERS, NO_STORE, RESPONSES, Problem
 
 ROOT = "/api/v1"
 OPENAPI = f"{ROOT}/openapi.json"
@@ -32,6 +34,60 @@ STRANGERS = ""  # the name under which all are counted that show no good token
 BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="recrawl tokens add NAME")
 
 log = logging.getLogger("recrawl.api")
+
+NO_STORE = {"cache-control": "no-store"}
+MEDIA_TYPE = "application/problem+json"
+STATUS = {BadInput: 400, CursorTooOld: 410, StoreUnavailable: 503}
+_DESCRIPTIONS: dict[int | str, str] = {
+    400: "A parameter cannot be used; also a cursor beyond the end of the feed, which is of another database.",
+    401: "The request shows no token, or none that is valid.",
+    404: "There is no such thing.",
+    410: "Changes after that cursor are not kept any more: read all pages again.",
+    429: "Too many requests; Retry-After says in how many seconds to try again.",
+    503: "The database does not answer, too many requests run at once, or the search index is still being made.",
+    "default": "Any other error.",
+}
+_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"description": text, "content": _CONTENT} for status, text in _DESCRIPTIONS.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a request (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+async def answer_http_error(_request: Request, error: AnyHTTPException) -> Response:
+    problem = Problem("about:blank", HTTPStatus(error.status_code).phrase, error.status_code, error.detail)
+    headers = {**NO_STORE, **(error.headers or {})}
+    return Response(json_text(problem), error.status_code, headers, MEDIA_TYPE)
+
+
+async def answer_crawler_error(request: Request, error: CrawlerError) -> Response:
+    status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+    return await answer_http_error(request, HTTPException(status, str(error)))
+
+
+async def answer_bad_parameter(request: Request, error: RequestValidationError) -> Response:
+    """Name the first parameter that cannot be used, and say why."""
+    first = error.errors()[0]
+    name, given = first["loc"][1], str(first["input"])[:40]
+    reason = first.get("ctx", {}).get("error") or f"{first['msg']}, not {given!r}"
+    detail = f"{name} is missing" if first["type"] == "missing" else f"{name}: {reason}"
+    return await answer_http_error(request, HTTPException(400, detail))
+
+
+HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
+    AnyHTTPException: answer_http_error,
+    CrawlerError: answer_crawler_error,
+    RequestValidationError: answer_bad_parameter,
+}
 
 
 def make_app(api: Api) -> FastAPI:

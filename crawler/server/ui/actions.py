@@ -17,7 +17,7 @@ from crawler.app.registration import domain_named, url_of
 from crawler.app.settings import BY_NAME, Kind, SettingsPatch, option_name, parse_field
 from crawler.app.status import format_wait
 from crawler.errors import BadInput, StackFailed
-from crawler.format.settings import format_changed_settings, format_rule
+from crawler.format.domain_settings import format_changed_settings, format_rule
 from crawler.format.values import format_count
 from crawler.server.ui.links import SERVED
 from crawler.settings import settings

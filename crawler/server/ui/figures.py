@@ -6,8 +6,8 @@ from datetime import datetime
 from crawler.app.overview import HOURS, DomainCard, DomainFacts, Forecast, TrafficHour
 from crawler.app.settings import SETTINGS, Kind, option_name
 from crawler.app.status import format_wait
+from crawler.format.domain_settings import format_opening, format_rule, format_settings
 from crawler.format.lists import format_lists
-from crawler.format.settings import format_opening, format_rule, format_settings
 from crawler.format.trust import format_trust
 from crawler.format.values import format_share
 from crawler.server.ui.links import Addresses
@@ -32,15 +32,11 @@ def domain_words(facts: DomainFacts) -> dict[str, object]:
 
 def freshness_plot(card: DomainCard) -> Plot:
     """Freshness by importance over time, the target, and what audits of the window found, at its end."""
-    found = [each for each in card.past if each.freshness is not None]
     points = tuple(
-        Dot(
-            each.at.timestamp(),
-            100 * each.freshness,
-            tells=f"{each.at.astimezone():%Y-%m-%d %H:%M}: {100 * each.freshness:.1f} % fresh",
-        )
-        for each in found
+        Dot(each.at.timestamp(), percent, tells=f"{each.at.astimezone():%Y-%m-%d %H:%M}: {percent:.1f} % fresh")
+        for each in card.past
         if each.freshness is not None
+        for percent in [100 * each.freshness]
     )
     lines = [Line("fresh, by importance", points)]
     target = card.report.target_freshness
@@ -90,20 +86,13 @@ def worry_plot(facts: DomainFacts, links: Addresses) -> Plot:
 
 def budget_plot(found: Forecast) -> Plot:
     """Freshness over requests a day, with today's point."""
+    points = [(step, step.budget, step.plan.expected.freshness) for step in found.steps]
     dots = tuple(
-        Dot(
-            step.budget,
-            100 * step.plan.expected.freshness,
-            tells=f"{step.budget:,.0f} requests a day: {format_share(step.plan.expected.freshness)} fresh",
-        )
-        for step in found.steps
-        if step.budget > 0
+        Dot(budget, 100 * fresh, tells=f"{budget:,.0f} requests a day: {format_share(fresh)} fresh")
+        for _, budget, fresh in points
+        if budget > 0
     )
-    today = tuple(
-        Dot(step.budget, 100 * step.plan.expected.freshness, tells="today")
-        for step in found.steps
-        if step.factor == 1.0
-    )
+    today = tuple(Dot(budget, 100 * fresh, tells="today") for step, budget, fresh in points if step.factor == 1.0)
     return Plot(
         title="What requests buy",
         summary=", ".join(dot.tells for dot in dots),

@@ -13,7 +13,7 @@ from crawler.runtime.environment import worker_environment
 from crawler.runtime.stack import Stack
 from tests.flows.stage import order
 
-IMPORTED = ("prefect.flow_engine", "flows.crawl", "flows.daily", "flows.notify", "flows.plan")
+IMPORTED = ("prefect.flow_engine", "flows.crawl", "flows.notify", "flows.upkeep")
 
 
 class Runner:

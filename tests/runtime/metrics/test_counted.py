@@ -9,6 +9,7 @@ import urllib.request
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import pytest
@@ -53,13 +54,17 @@ def test_without_anybody_who_serves_nothing_is_written(tmp_path: Path) -> None:
 
 async def test_a_lease_told_of_several_times_is_counted_once(tmp_path: Path, folder: Path) -> None:
     counted, one = counted_into(tmp_path), uuid4()
-    async with counted.lease(one) as told:
+
+    async def walk() -> LeaseResult:
         counted.progress(one, stats(same=3, requests=4))
         counted.progress(one, stats(same=5, requests=6, failed=1))
-        told.result = LeaseResult(stats(same=9, requests=10, failed=1), hold=None)
-    async with counted.lease(uuid4()) as told:
-        told.result = LeaseResult(stats(same=1), Hold(until=datetime.now(UTC), reason="error", refusals=0))
+        return LeaseResult(stats(same=9, requests=10, failed=1), hold=None)
 
+    async def walk_held() -> LeaseResult:
+        return LeaseResult(stats(same=1), Hold(until=datetime.now(UTC), reason="error", refusals=0))
+
+    await counted.lease(one, walk)
+    await counted.lease(uuid4(), walk_held)
     found = totals(folder)
     assert found.looks == {"same": 10, "failed": 1}
     assert found.failures == {"http_500": 1}
@@ -72,8 +77,7 @@ async def test_leases_that_end_badly_are_counted_as_what_they_are(tmp_path: Path
     counted = counted_into(tmp_path)
     for error in (LeaseLost("taken"), ValueError("ours")):
         with pytest.raises(type(error)):
-            async with counted.lease(uuid4()):
-                raise error
+            await counted.lease(uuid4(), AsyncMock(side_effect=error))
     assert totals(folder).leases == {"lost": 1, "broken": 1}
 
 

@@ -1,5 +1,8 @@
-"""The Prefect server of the local stack."""
+"""The Prefect server of the local stack and its worker, and what has to be cleared away after a worker that is dead."""
 
+import asyncio
+import secrets
+import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -8,13 +11,13 @@ from pathlib import Path
 from crawler.errors import StackFailed
 from crawler.runtime import children
 from crawler.runtime.children import Child, Report
-from crawler.runtime.environment import server_environment
-from crawler.runtime.keys.auth import ensure_auth, proves_itself, renew_auth
-from crawler.runtime.machine import port_is_free, recorded_port, remember_port
+from crawler.runtime.environment import Api, server_environment, worker_command, worker_environment
+from crawler.runtime.keys.own_keys import ensure_auth, proves_itself, renew_auth
+from crawler.runtime.machine import port_is_free, private_folder, recorded_port, remember_port
 from crawler.settings import Settings
 
 USUAL_PORT = 4200
-START_SECONDS = 900  # 5 to 10 on a machine that does nothing else; its first start makes 100 tables
+START_SECONDS = 900  # 5 to 10 on a machine that does nothing else; the first start of a server makes 100 tables
 PORT_ATTEMPTS = 3
 
 
@@ -88,3 +91,48 @@ def _choose_port(home: Path, named: int | None, last: int, *, report: Report) ->
 
 def _port_file(home: Path) -> Path:
     return home / "run" / "port"
+
+
+def find_worker(home: Path, *, api: Api, database_url: str) -> children.Child | None:
+    """The running worker, if it works for this server and this database."""
+    worker = children.noted(home, children.WORKER)
+    return worker if worker is not None and worker.facts == _facts_of(api, database_url) else None
+
+
+def _facts_of(api: Api, database_url: str) -> dict[str, str]:
+    auth = {"auth": children.digest(api.auth)} if api.auth is not None else {}
+    return {"api_url": api.url, "database": children.digest(database_url), **auth}
+
+
+def clear_runs(api: Api, *, report: children.Report) -> None:
+    """Set the server right about the runs of a pool that has no worker."""
+    from crawler.runtime.prefect.api import bury_dead_runs, forget_late_runs
+
+    crashed = asyncio.run(bury_dead_runs(api))
+    if crashed:
+        report(f"Runs: {crashed} marked as crashed, whose processes were gone")
+    asyncio.run(forget_late_runs(api))
+
+
+def start_worker(home: Path, *, api: Api, database_url: str, report: children.Report) -> children.Child:
+    """Start a worker and wait until the server has heard of it."""
+    from crawler.runtime.prefect.api import has_worker
+
+    tag = children.tag_of(home)
+    name = f"recrawl-{tag}-{secrets.token_hex(2)}"
+    shutil.rmtree(home / "tmp", ignore_errors=True)
+    private_folder(home, "tmp")
+    worker = children.start(
+        home,
+        children.WORKER,
+        worker_command(name),
+        environment=worker_environment(home, api, tag=tag, database_url=database_url),
+        facts=_facts_of(api, database_url),
+    )
+    if children.comes_about(
+        lambda: asyncio.run(has_worker(api, name)), of=worker, what="Worker", seconds=START_SECONDS, report=report
+    ):
+        return worker
+    if worker.process.is_running():
+        raise StackFailed(f"the worker does not report to {api.url}: see {children.log_of(home, children.WORKER)}")
+    raise StackFailed(f"the worker ended: {children.last_words(home, children.WORKER)}")

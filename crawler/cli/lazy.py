@@ -1,0 +1,39 @@
+"""The modules that commands need when they run; the code of each runs when it is first used: `--help` needs none."""
+
+import sys
+from importlib.util import LazyLoader, find_spec, module_from_spec
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crawler.app import changes, crawl, domains, hints, pages, refresh, registration, reports, rules, status
+    from crawler.app.delivery import exports, feeds, notifications
+    from crawler.app.running import local_stack, maintenance, sql, tokens
+    from crawler.cli import progress
+    from crawler.cli.crawling import crawl_output, preview_output
+    from crawler.cli.delivery import notify_output
+    from crawler.cli.domains import register
+    from crawler.cli.pages import explain_output, try_page_output, versions_output
+    from crawler.cli.reports import changes_output, plan_output, report_output
+    from crawler.cli.running import sql_output
+    from crawler.format import domain_settings, kinds, reasons
+
+# Modules are used first by the main thread: LazyLoader of Python 3.11 knows of no other.
+PACKAGES = (
+    *("crawler.app", "crawler.app.delivery", "crawler.app.running", "crawler.format", "crawler.cli"),
+    *(f"crawler.cli.{folder}" for folder in ("crawling", "delivery", "domains", "pages", "reports", "running")),
+)
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Find a module of one of the packages: this is called by `from crawler.cli.lazy import NAME`, once for each."""
+    specs = (find_spec(f"{package}.{name}") for package in PACKAGES)
+    spec = next(filter(None, specs), None)
+    if spec is None or spec.loader is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if spec.name not in sys.modules:
+        spec.loader = LazyLoader(spec.loader)
+        sys.modules[spec.name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[spec.name])
+    globals()[name] = sys.modules[spec.name]
+    return sys.modules[spec.name]

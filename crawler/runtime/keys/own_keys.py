@@ -1,0 +1,125 @@
+"""The keys of a home: the auth string of its Prefect server, the key of its pages, and what is signed with that.
+
+Who knows one is the user, and nobody else is let in. Before a command sends one anywhere, what answers at the server's
+address has to prove that it knows it, too: while the server is dead, any user of the machine may listen on its port.
+"""
+
+import hmac
+import secrets
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from crawler.runtime.machine import ensure_secret, read_secret, write_private
+
+AUTH_USER = "recrawl"  # Prefect's is of the form user:password, and any user will do
+ANSWER_SECONDS = 30  # a server that is not there refuses at once; one on a busy machine takes seconds
+NAMES = ("127.0.0.1", "localhost")
+HTTP_PORT = 80
+PROOF_PATH = "/recrawl/proof"
+LONGEST_NONCE = 64
+
+
+def own_hosts(port: int) -> tuple[str, ...]:
+    """By which names a server of this machine may be called in a request's Host."""
+    return tuple(name if port == HTTP_PORT else f"{name}:{port}" for name in NAMES)
+
+
+def own_origins(port: int) -> tuple[str, ...]:
+    """Whose pages may ask: those that the server itself has served."""
+    return tuple(f"http://{host}" for host in own_hosts(port))
+
+
+def ensure_auth(home: Path) -> str:
+    """The auth string of `home`, made the first time. The lock of the stack is held."""
+    return ensure_secret(_auth_file(home), _make_auth)
+
+
+def renew_auth(home: Path) -> str:
+    """Another auth string than any before, for good. The lock of the stack is held."""
+    write_private(_auth_file(home), made := _make_auth())
+    return made
+
+
+def known_auth(home: Path) -> str | None:
+    """The auth string of `home`; None where no server of it has ever been started."""
+    return read_secret(_auth_file(home)) or None
+
+
+def proof_of(auth: str, *, port: int, nonce: str) -> str:
+    """What only a server that knows the auth string can say. port: its own, so that none can pass on another's."""
+    return hmac.digest(auth.encode(), f"{port}/{nonce}".encode(), "sha256").hex()
+
+
+def proves_itself(port: int, auth: str) -> bool:
+    """Whether the server that answers at this port of the machine knows the auth string; it is not told."""
+    nonce = secrets.token_hex(16)
+    try:
+        url = f"{own_origins(port)[0]}{PROOF_PATH}/{nonce}"
+        with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as response:  # noqa: S310  http, to this machine
+            said = response.read(1000).decode("ascii", errors="replace")
+    except (OSError, ValueError):
+        return False
+    return hmac.compare_digest(said, proof_of(auth, port=port, nonce=nonce))
+
+
+def _make_auth() -> str:
+    return f"{AUTH_USER}:{secrets.token_urlsafe(32)}"
+
+
+def _auth_file(home: Path) -> Path:
+    return home / "run" / "auth"
+
+
+KEY_BYTES = 32
+ENTRANCE = "/enter"
+ENTERING = "enter"  # what a code is good for
+
+
+def key_file(home: Path) -> Path:
+    return home / "run" / "pages-key"
+
+
+def ensure_key(home: Path) -> str:
+    """The key of the pages of `home`, made the first time; its owner alone can read it."""
+    return ensure_secret(key_file(home), lambda: secrets.token_urlsafe(KEY_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Texts that nobody can make or change who does not know the key."""
+
+    key: str = field(repr=False)
+
+    def mac(self, purpose: str, text: str) -> str:
+        """The proof that the text was made for this purpose by somebody who knows the key."""
+        return hmac.digest(self.key.encode(), f"{purpose}\n{text}".encode(), "sha256").hex()
+
+    def signed(self, purpose: str, at: datetime) -> str:
+        """A new word that is good for a purpose, with the instant at which it was made."""
+        word = f"{int(at.timestamp() * 1000)}.{secrets.token_urlsafe(16)}"
+        return f"{word}.{self.mac(purpose, word)}"
+
+    def made_at(self, purpose: str, given: str) -> datetime | None:
+        """When a word was made for that purpose; None for one that was not made here."""
+        word, _, mac = given.rpartition(".")
+        if not word or not hmac.compare_digest(self.mac(purpose, word).encode(), mac.encode()):
+            return None
+        return datetime.fromtimestamp(int(word.partition(".")[0]) / 1000).astimezone()
+
+
+def command_seal(home: Path) -> Callable[[str], str]:
+    """Return what makes the proof that the user of `home` has set a command.
+
+    A subscription's command is run only where its seal is that of the home: who merely writes to a database can make
+    none.
+    """
+    return partial(Signer(ensure_key(home)).mac, "command")
+
+
+def entrance(address: str, key: str, *, at: datetime) -> str:
+    """The address that lets its user in, once and for half a day."""
+    return f"{address}{ENTRANCE}?code={Signer(key).signed(ENTERING, at)}"
