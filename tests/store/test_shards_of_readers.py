@@ -21,9 +21,10 @@ from crawler.errors import CursorTooOld
 from crawler.planner.plan import plan_domains
 from crawler.prune import prune
 from crawler.settings import Settings
-from crawler.store import domains, report, retention
+from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter
+from crawler.store.retention.estimate import estimate
 from models import metadata
 from tests.commands import serving
 from tests.engine.crawls import DAY, START, crawl, register
@@ -154,7 +155,7 @@ async def test_pruning_a_domain_reads_that_domains_part_alone(telling: Database,
     }
     settings = replace(crawled.settings, **wanted, keep_visits=days / 2, keep_changes=days / 2)
     domain = await domains.change(telling, crawled, settings, at=LATE)
-    await retention.estimate(telling, domain, read_until=None)
+    await estimate(telling, domain, read_until=None)
 
     (pruned,) = await prune(telling, [domain], at=LATE)
 
