@@ -17,14 +17,12 @@ from typing import Any, TypeVar
 from crawler.core.domain import Domain
 from crawler.errors import CursorTooOld
 from crawler.export.export import Source, What
-from crawler.export.postgres_index import PostgresIndex
-from crawler.export.sqlite_index import SqliteIndex
+from crawler.export.page_index import PageIndex
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage
 
-Index = SqliteIndex | PostgresIndex
-Opened = TypeVar("Opened", bound=Index)
+Opened = TypeVar("Opened", bound=PageIndex)
 T = TypeVar("T")
 
 
@@ -41,7 +39,7 @@ class Synced:
 async def sync(
     db: Database,
     domain: Domain,
-    index: Index,
+    index: PageIndex,
     *,
     anew: bool = False,
     progress: Callable[[int], None] = lambda _: None,

@@ -16,7 +16,7 @@ from crawler.errors import BadInput, CrawlerError, CursorAhead, StoreUnavailable
 from crawler.export import (
     Exported,
     Format,
-    Index,
+    PageIndex,
     PostgresIndex,
     SearchHit,
     SqliteIndex,
@@ -156,7 +156,7 @@ class IndexSync:
     """
 
     db: Database
-    index: Index
+    index: PageIndex
     thread: Executor
     names: Collection[str]
     progress: Callable[[], AbstractContextManager[OnProgress]]
