@@ -87,20 +87,15 @@ def _block_bytes(value: object) -> int:
 
 def parts_of(message: Message, *, most_bytes: int) -> list[int]:
     """How many changes of a message go into each of its parts, in their order; one part where all of it fits."""
-    return [len(part) for part in _parts(message.changes, most_bytes=most_bytes)]
-
-
-def _parts(changes: Sequence[Content], *, most_bytes: int) -> Iterator[list[Content]]:
-    part, used = list[Content](), ENVELOPE_BYTES
-    for change in changes:
+    parts, used = [0], ENVELOPE_BYTES
+    for change in message.changes:
         size = _block_bytes(change) + _block_bytes(calling_nobody(text_of([change])))
-        if part and used + size > most_bytes:
-            yield part
-            part, used = [], ENVELOPE_BYTES
-        part.append(change)
+        if parts[-1] and used + size > most_bytes:
+            parts.append(0)
+            used = ENVELOPE_BYTES
+        parts[-1] += 1
         used += size
-    if part:
-        yield part
+    return parts
 
 
 def headers_of_webhook(token: str, body: bytes, *, key: str | None, at: datetime) -> dict[str, str]:

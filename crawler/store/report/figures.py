@@ -180,13 +180,9 @@ async def _keep_alike(db: Database, domain: Domain) -> None:
         await connection.execute(KEEP_ALIKE, {"domain_id": domain.id, "alike": Jsonb(document)})
 
 
-async def count_if_large(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> None:
+async def count_if_large(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta) -> None:
     """Count a large domain whose figures are too old to be shown. No other one is touched."""
-    async with db.transaction() as connection:
-        values = {"domain_id": domain.id, "small": SMALL}
-        is_large = await fetch_row(connection, IS_LARGE, values) is not None
-        is_counted = not is_large or await are_kept(connection, domain, at=at, kept_for=kept_for)
-    if not is_counted:
+    if await counting_of(db, domain, at=at, kept_for=kept_for) is not Counting.DONE:
         await keep_figures(db, domain, at=at)
 
 
@@ -197,18 +193,18 @@ async def count_after(db: Database, domain: Domain, *, looks: int, at: datetime)
         await keep_figures(db, domain, at=at)
 
 
-async def totals_of(connection: Connection, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> Totals:
+async def totals_of(connection: Connection, domain: Domain, *, at: datetime, kept_for: timedelta) -> Totals:
     """Counts and freshness of a domain: of a small one at that instant, of a large one as they were counted last."""
     is_kept = await are_kept(connection, domain, at=at, kept_for=kept_for)
     (found,) = await fetch_values(connection, Totals, KEPT if is_kept else LIVE, {"domain_id": domain.id, "at": at})
     return found  # a sum without GROUP BY has a row, and a kept one was seen
 
 
-async def counting_of(db: Database, domain: Domain, *, at: datetime) -> Counting:
-    """Whether the figures of a domain can be had at once, and are of late."""
+async def counting_of(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> Counting:
+    """Whether the figures of a domain can be had at once, and are no older than kept_for."""
     async with db.transaction() as connection:
         is_large = await fetch_row(connection, IS_LARGE, {"domain_id": domain.id, "small": SMALL}) is not None
-        if not is_large or await are_kept(connection, domain, at=at):
+        if not is_large or await are_kept(connection, domain, at=at, kept_for=kept_for):
             return Counting.DONE
         return Counting.OLD if await are_kept(connection, domain, at=at, kept_for=HOWEVER_OLD) else Counting.NEVER
 

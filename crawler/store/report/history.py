@@ -8,7 +8,7 @@ from crawler.core.domain import Domain
 from crawler.core.visit.visit import State
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.figures import kept_top
-from crawler.store.report.reports import IMPORTANCE
+from crawler.store.report.reports import IMPORTANCE, PAGE_TABLES
 from crawler.store.rows import fetch_number, fetch_values
 
 BY_RANK = 250  # pages, the most important ones
@@ -16,13 +16,8 @@ BY_CHANCE = 250  # of all others; keys are hashes, so the first ones are a sampl
 GOOD = "('first', 'same', 'cosmetic', 'changed', 'back')"  # changes of a look that had the page
 KNOWN = f"""
     SELECT p.key, {IMPORTANCE} AS importance, g.a + p.evidence_a AS a, g.b + p.evidence_b AS b
-      FROM page p
-      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
-      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
-      JOIN domain_state s ON s.domain_id = %(domain_id)s
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
-      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-     WHERE p.domain_id = %(domain_id)s AND p.version > 0
+      FROM {PAGE_TABLES}
+     WHERE p.domain_id = %(domain_id)s AND p.version > 0 AND f.state = 'known'
 """  # noqa: S608  only our own expressions are put in
 SAMPLE = f"""
     known AS MATERIALIZED (

@@ -10,7 +10,7 @@ from crawler.core.page.snapshot import Version
 from crawler.core.visit.visit import CountedAs, State, Target
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.figures import KEPT_FOR, kept_top, ranking_of
-from crawler.store.report.reports import IMPORTANCE, PAGES
+from crawler.store.report.reports import IMPORTANCE, PAGE_TABLES, PAGES
 from crawler.store.rows import fetch_dicts, fetch_values, from_signed
 
 WANTED = """
@@ -20,12 +20,7 @@ WANTED = """
 # Freshness and titles are looked up for the pages that are shown, and for no others.
 BEST = f"""
     SELECT p.key
-      FROM page p
-      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
-      JOIN domain_state s ON s.domain_id = %(domain_id)s
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
-      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
+      FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s AND {WANTED}
      ORDER BY {IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(top)s
 """  # noqa: S608  only our own expressions are put in
