@@ -12,7 +12,7 @@ from prefect.states import Completed
 from crawler.app import crawl as app
 from crawler.app.database import Database, open_database_of
 from crawler.app.domains import add_domains
-from crawler.app.refresh import refresh
+from crawler.app.revisits import refresh
 from crawler.app.running.local_stack import web_ui_origin
 from crawler.app.status import WaitReason, format_wait
 from crawler.clock import Clock

@@ -38,7 +38,7 @@ from crawler.store import claim, domains, record
 from crawler.store.database import Database
 from crawler.store.domains import Listed
 from crawler.store.domains import every as list_domains
-from crawler.store.retention import SizeEstimate
+from crawler.store.retention.estimate import SizeEstimate
 
 ROOTS_AT_ONCE = 16  # asked at a time: each is another server
 

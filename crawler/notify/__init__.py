@@ -7,9 +7,8 @@ found when something is sent, and kept nowhere. Uses core, web, store and crawl;
 """
 
 from crawler.notify.atom import AtomScope, atom_feed
-from crawler.notify.context import Delivered, DeliveryContext
 from crawler.notify.delivery import deliver, keep_delivering
-from crawler.notify.one_subscription import may_run, not_run_here, send_test
+from crawler.notify.one_subscription import Delivered, DeliveryContext, may_run, not_run_here, send_test
 from crawler.notify.payload import keys_of
 from crawler.notify.target import checked_target, sealed_text
 from crawler.notify.wording import headline

@@ -11,9 +11,9 @@ from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
 from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
 from crawler.app.pages import changes_of, page_named
-from crawler.app.refresh import refresh
 from crawler.app.registration import domain_named, find_domains, url_of
 from crawler.app.reports import measure_freshness
+from crawler.app.revisits import refresh
 from crawler.app.settings import SettingsPatch
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings

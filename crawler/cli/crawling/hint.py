@@ -15,7 +15,7 @@ from crawler.errors import BadInput
 from crawler.format.values import format_count
 
 if TYPE_CHECKING:
-    from crawler.app.hints import Url
+    from crawler.app.revisits import Url
 
 MAX_LINE = 8192  # characters of a line; a page's URL has as many bytes at most
 
@@ -42,7 +42,7 @@ def hint(
         my-cms --changed-urls | recrawl hint - --source my-cms
         recrawl hint https://docs.example.com/news --at 2026-03-01T08:00Z --json
     """
-    from crawler.app.hints import leave_hints, require_source
+    from crawler.app.revisits import leave_hints, require_source
 
     require_source(source)  # before standard input is read
     wanted, now = list(_urls(urls)), at or datetime.now(UTC)
@@ -58,8 +58,8 @@ def hint(
 
 
 def _urls(texts: Sequence[str]) -> "Iterator[Url]":
-    from crawler.app.hints import MAX_HINTS
     from crawler.app.registration import url_of
+    from crawler.app.revisits import MAX_HINTS
 
     for n, (place, text) in enumerate(_lines(texts)):
         if n >= MAX_HINTS:

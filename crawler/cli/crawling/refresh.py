@@ -29,7 +29,7 @@ def refresh(
         recrawl refresh docs.example.com --prefix /guide/
         recrawl refresh https://docs.example.com/guide/intro
     """
-    from crawler.app.refresh import refresh, start_recrawl
+    from crawler.app.revisits import refresh, start_recrawl
     from crawler.app.status import format_wait
 
     done = with_database(lambda db, _: refresh(db, settings(), domain, prefix=prefix or "", at=at))

@@ -119,7 +119,7 @@ def url(as_json: Json = False) -> int:
         psql "$(recrawl db url)"
         recrawl db url --json
     """
-    from crawler.app.running.sql import find_database_url
+    from crawler.app.running.maintenance import find_database_url
 
     found = find_database_url(settings())
     if found is None and not as_json:
@@ -137,7 +137,7 @@ def shell(write: Write = False) -> int:
         recrawl db shell
         recrawl db shell < questions.sql
     """
-    from crawler.app.running.sql import open_shell
+    from crawler.app.running.maintenance import open_shell
 
     return open_shell(settings(), may_write=write)
 
@@ -173,7 +173,7 @@ def grant(
 
         recrawl db grant analyst
     """
-    from crawler.app.running.sql import grant_reading
+    from crawler.app.running.maintenance import grant_reading
 
     role, address = with_database(lambda db, _: grant_reading(db, name))
     if as_json:
@@ -198,7 +198,7 @@ def revoke(
 
         recrawl db revoke analyst
     """
-    from crawler.app.running.sql import revoke_reading
+    from crawler.app.running.maintenance import revoke_reading
 
     is_gone = with_database(lambda db, _: revoke_reading(db, name))
     print_outcome({"role": name, "removed": is_gone}, f"{name} may read nothing of recrawl any more", as_json=as_json)

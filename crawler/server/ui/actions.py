@@ -11,9 +11,9 @@ from crawler.app import domains, rules
 from crawler.app.database import Database
 from crawler.app.domains import Domain
 from crawler.app.pieces import PickWay, PieceAsked, rule_of_pick
-from crawler.app.refresh import Url, start_recrawl
-from crawler.app.refresh import refresh as refresh_pages
 from crawler.app.registration import domain_named, url_of
+from crawler.app.revisits import Url, start_recrawl
+from crawler.app.revisits import refresh as refresh_pages
 from crawler.app.settings import BY_NAME, Kind, SettingsPatch, option_name, parse_field
 from crawler.app.status import format_wait
 from crawler.errors import BadInput, StackFailed
