@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.database import Database
 from crawler.app.pages import changes_of
 from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit
 from crawler.core.change.word_diff import diff_words, excerpt
@@ -13,7 +14,6 @@ from crawler.core.freshness.prior import template_of
 from crawler.errors import StoreUnavailable
 from crawler.format.kinds import NEWS
 from crawler.store import report
-from crawler.store.database import Database
 from crawler.store.domains import names
 from crawler.store.report import ChangeFilter, Edit, EventKind, FeedItem
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from crawler.app.database import Database
 from crawler.app.reports import calibration_of
 from crawler.app.status import Wait, why_not_now
 from crawler.core.domain import Domain
@@ -15,9 +16,7 @@ from crawler.core.visit.visit import CountedAs
 from crawler.errors import failure_in
 from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
 from crawler.planner.traffic import JudgedHour, judged_hours
-from crawler.settings import Settings
 from crawler.store import domains, report, subscriptions
-from crawler.store.database import Database
 from crawler.store.learned.credibility import TrustRow, trust_rows
 from crawler.store.plan import Calibration
 from crawler.store.report import HOWEVER_OLD, KEPT_FOR, Alike, DomainReport, ListReport, PageLine, PastFreshness
@@ -193,12 +192,7 @@ class DomainFacts:
 
 
 async def examine_domain(
-    db: Database,
-    settings: Settings,
-    card: DomainCard,
-    *,
-    kept_for: timedelta = KEPT_FOR,
-    most_planned: int | None = None,
+    db: Database, card: DomainCard, *, kept_for: timedelta = KEPT_FOR, most_planned: int | None = None
 ) -> DomainFacts:
     """Return all about the domain of a card, at the instant of its report.
 
@@ -208,7 +202,7 @@ async def examine_domain(
     async with _at_once() as tasks:  # several connections, since each waits for the database
         weighing = tasks.create_task(report.pages(db, domain, top=MOST_WEIGHED, at=now, kept_for=kept_for))
         forecasting = tasks.create_task(
-            forecast(db, domain, at=now, settings=settings, sample=FORECAST_PAGES, most_domains=most_planned)
+            forecast(db, domain, at=now, settings=db.settings, sample=FORECAST_PAGES, most_domains=most_planned)
         )
         grouping = tasks.create_task(_groups(db, domain, card, kept_for=kept_for))
         comparing = tasks.create_task(report.usual_alike(db, domain, at=now, kept_for=kept_for))
@@ -216,7 +210,7 @@ async def examine_domain(
     weighed = tuple(weighing.result())
     return DomainFacts(
         card=card,
-        wait=await why_not_now(db, domain, settings, at=now),
+        wait=await why_not_now(db, domain, at=now),
         worries=worries_of(weighed),
         weighed=weighed,
         forecast=forecasting.result(),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.database import Database
 from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit, scope_of, url_of
 from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES
 from crawler.core.change.word_diff import (
@@ -26,9 +27,7 @@ from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, CrawlerError
 from crawler.format.values import format_when
 from crawler.plugins import load
-from crawler.settings import Settings
 from crawler.store import domains, report
-from crawler.store.database import Database
 from crawler.store.report import (
     Alike,
     ChangeFilter,
@@ -117,14 +116,7 @@ class VersionDiff:
 
 
 async def compare_versions(
-    db: Database,
-    settings: Settings,
-    text: str,
-    *,
-    before: WantedVersion,
-    after: WantedVersion,
-    context: int,
-    now: datetime,
+    db: Database, text: str, *, before: WantedVersion, after: WantedVersion, context: int, now: datetime
 ) -> VersionDiff:
     """Compare two versions of a page, block by block and word by word.
 
@@ -139,7 +131,7 @@ async def compare_versions(
             f"{format_when(new.version.at, now=now)}, and nothing to compare it with: recrawl show {url}"
         )
     old = await version_named(db, domain, url, new.version.number - 1 if before is None else before, now=now)
-    async with ParserPool(1, few=2, plugins=load(settings.plugins)) as readers:
+    async with ParserPool(1, few=2, plugins=load(db.settings.plugins)) as readers:
         return VersionDiff(
             domain, old, new, await diff_versions(db, domain, old, new, readers=readers, context=context)
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from crawler.app.database import Database
 from crawler.app.registration import domain_named, require_not_before_last_visit, scope_of, url_of, url_prefix
 from crawler.app.status import Wait, why_not_now
 from crawler.core.domain import Domain
@@ -14,7 +15,6 @@ from crawler.errors import BadInput
 from crawler.runtime.stack import running_stack
 from crawler.settings import Settings
 from crawler.store import domains, report
-from crawler.store.database import Database
 
 MAX_HINTS = 10_000  # URLs at a time
 NOT_REGISTERED = "not_registered"
@@ -76,9 +76,7 @@ class RefreshResult:
         return f"recrawl crawl {self.prefix if is_page else self.domain.authority}"
 
 
-async def refresh(
-    db: Database, settings: Settings, name: str, *, prefix: str = "", at: datetime | None = None
-) -> RefreshResult:
+async def refresh(db: Database, name: str, *, prefix: str = "", at: datetime | None = None) -> RefreshResult:
     """Make the pages of a domain due whose URLs begin with a prefix.
 
     name: a domain, or the URL of one of its pages, which stands for that page alone.  prefix: a path or a URL; empty
@@ -91,7 +89,7 @@ async def refresh(
     pages = await report.pages_beneath(db, domain, wanted)
     instant = at or datetime.now(UTC)
     await domains.refresh(db, domain, prefix=wanted, at=instant)
-    return RefreshResult(domain, wanted, pages, await why_not_now(db, domain, settings, at=instant))
+    return RefreshResult(domain, wanted, pages, await why_not_now(db, domain, at=instant))
 
 
 def start_recrawl(settings: Settings, domain: Domain, prefix: Url) -> str | None:

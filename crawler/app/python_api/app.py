@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.changes import ALL_KINDS, iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
+from crawler.app.database import Database
 from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
 from crawler.app.pages import changes_of, page_named
@@ -20,9 +21,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import PageKey
 from crawler.errors import BadInput
 from crawler.export import SearchHit
-from crawler.settings import Settings
 from crawler.store import report
-from crawler.store.database import Database
 from crawler.store.report import (
     ChangeFilter,
     DomainReport,
@@ -48,7 +47,6 @@ class App:
     """
 
     _db: Database = field(repr=False)
-    _settings: Settings = field(repr=False)
 
     async def add(
         self, *names: str, settings: DomainSettings = USUAL_SETTINGS, offline: bool = False, at: datetime | None = None
@@ -63,7 +61,7 @@ class App:
         for name in names:
             url_of(name)  # nothing is registered while any of them is none
         wanted = list(dict.fromkeys(names))
-        added = await add_domains(self._db, self._settings, wanted, patch, offline=offline, at=at or datetime.now(UTC))
+        added = await add_domains(self._db, wanted, patch, offline=offline, at=at or datetime.now(UTC))
         wrong = next((each for each in added if each.domain is None), None)
         if wrong is not None:
             raise BadInput(f"{wrong.name}: {wrong.error}")
@@ -98,11 +96,11 @@ class App:
             ignore_pace=bool(names),
             notify=False,
         )
-        return await crawl(self._db, self._settings, targets, request)
+        return await crawl(self._db, targets, request)
 
     async def refresh(self, what: str, *, at: datetime | None = None) -> int:
         """Make a page, or all pages beneath a URL, due at once; gives how many there are."""
-        return (await refresh(self._db, self._settings, what, at=at)).pages
+        return (await refresh(self._db, what, at=at)).pages
 
     async def changes(
         self,
@@ -170,5 +168,4 @@ class App:
         Words are searched for in a full-text index in RECRAWL_HOME, which is brought in step before: the first time all
         pages are read for it.
         """
-        only = await domain_named(self._db, domain) if domain is not None else None
-        return await search_pages(self._db, self._settings.home.resolve(), words, only=only, most=most)
+        return await search_pages(self._db, words, domain=domain, most=most)

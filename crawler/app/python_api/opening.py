@@ -102,7 +102,7 @@ class open_app:  # noqa: N801  it is called, and stands between `with` and `as`
             connections = 2 * self._used.leases_at_once + 4
             db = await opened.enter_async_context(open_database_of(self._used, connections=connections))
             self._open_async = opened.pop_all()
-        return App(db, self._used)
+        return App(db)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

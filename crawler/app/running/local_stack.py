@@ -56,7 +56,7 @@ def stack_status(settings: Settings) -> StackStatus:
     parts, waiting = status(settings), []
     if known_database(settings) is not None:
         now = datetime.now(UTC)
-        waiting = run_with_database(lambda db: waiting_lines(db, settings, at=now), settings, connections=2)
+        waiting = run_with_database(lambda db: waiting_lines(db, at=now), settings, connections=2)
     return StackStatus(parts, waiting)
 
 

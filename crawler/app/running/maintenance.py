@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from crawler.app.database import Database
 from crawler.app.registration import find_domains
 from crawler.errors import BadInput
 from crawler.export import shown_value
@@ -19,7 +20,7 @@ from crawler.runtime.stack import crawl_database, require_database
 from crawler.runtime.stack import known_database as find_database_url
 from crawler.settings import Settings
 from crawler.store import database, domains, report
-from crawler.store.database import Database, Schema, open_database
+from crawler.store.database import Schema, open_database
 from crawler.store.report import Answered, Finding, ReaderRole, revoke_reading
 from crawler.store.report import answer_to as run_statement
 from crawler.store.retention.estimate import SizeEstimate

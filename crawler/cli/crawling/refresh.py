@@ -32,7 +32,7 @@ def refresh(
     from crawler.app.revisits import refresh, start_recrawl
     from crawler.app.status import format_wait
 
-    done = with_database(lambda db, _: refresh(db, settings(), domain, prefix=prefix or "", at=at))
+    done = with_database(lambda db, _: refresh(db, domain, prefix=prefix or "", at=at))
     name, pages = done.domain.authority, done.pages
     # A run would live in the time of the clock.
     seen_at = start_recrawl(settings(), done.domain, done.prefix) if at is None else None

@@ -8,7 +8,7 @@ import typer
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import At, Json, Kinds
 from crawler.cli.output import print_found, print_json, print_json_line, print_outcome, remark, say
-from crawler.cli.session import Interrupts, settings, with_database
+from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
 from crawler.format.deliveries import format_delivered
 from crawler.format.values import format_count, format_instant, format_when
@@ -104,7 +104,7 @@ def add(
         secret=secret,
         allow_private=allow_private,
     )
-    made = with_database(lambda db, _: subscribe(db, settings(), request, at=datetime.now(UTC)))
+    made = with_database(lambda db, _: subscribe(db, request, at=datetime.now(UTC)))
     if as_json:
         print_json(describe(made))
         return
@@ -127,7 +127,7 @@ def list_all(as_json: Json = False) -> None:
     from crawler.app.delivery.notifications import list_subscriptions
     from crawler.cli.delivery.notify_output import describe, show_subscription
 
-    found = with_database(lambda db, _: list_subscriptions(db, settings()))
+    found = with_database(lambda db, _: list_subscriptions(db))
     if as_json:
         print_json({"subscriptions": [describe(each, elsewhere=elsewhere) for each, elsewhere in found]})
         return
@@ -170,7 +170,7 @@ def pause(number: Number, as_json: Json = False) -> None:
     from crawler.cli.delivery.notify_output import describe
 
     is_new, found = with_database(
-        lambda db, interrupts: pause(db, settings(), number, at=datetime.now(UTC), stop=interrupts.stop),
+        lambda db, interrupts: pause(db, number, at=datetime.now(UTC), stop=interrupts.stop),
         connections=CONNECTIONS,
         patient=True,
     )
@@ -198,9 +198,7 @@ def resume(
     from crawler.cli.delivery.notify_output import describe
 
     was_paused, found = with_database(
-        lambda db, interrupts: resume(
-            db, settings(), number, missed=missed, at=datetime.now(UTC), stop=interrupts.stop
-        ),
+        lambda db, interrupts: resume(db, number, missed=missed, at=datetime.now(UTC), stop=interrupts.stop),
         connections=CONNECTIONS,
         patient=True,
     )
@@ -221,7 +219,7 @@ def send_test(number: Number, as_json: Json = False) -> int:
     from crawler.app.delivery.notifications import send_test
     from crawler.cli.delivery.notify_output import remark_missing_secrets
 
-    found, why_not = with_database(lambda db, _: send_test(db, settings(), number))
+    found, why_not = with_database(lambda db, _: send_test(db, number))
     if as_json:
         print_json({"subscription": number, "is_sent": not why_not, "why_not": why_not or None})
     elif why_not:
@@ -264,7 +262,7 @@ def run(
     clock = Clock.at(at)
 
     async def work(db: "Database", interrupts: Interrupts) -> "tuple[Delivered, list[Postponed]]":
-        done = await deliver_due(db, settings(), clock=clock, number=number, stop=interrupts.stop)
+        done = await deliver_due(db, clock=clock, number=number, stop=interrupts.stop)
         return done, await list_postponed(db, done, number=number, at=clock.now())
 
     done, waiting = with_database(work, connections=CONNECTIONS, patient=True)
@@ -301,7 +299,6 @@ def _follow(number: int | None, *, as_json: bool) -> int:
     async def work(db: "Database", interrupts: Interrupts) -> int:
         await follow_deliveries(
             db,
-            settings(),
             number=number,
             stop=interrupts.stop,
             on_delivered=tell,

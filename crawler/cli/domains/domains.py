@@ -59,7 +59,7 @@ def add(
     if not wanted:
         raise BadInput("nothing to register: name a URL, or a file with --from")
     now = at or datetime.now(UTC)
-    results = with_database(lambda db, _: add_domains(db, settings(), wanted, patch, offline=offline, at=now))
+    results = with_database(lambda db, _: add_domains(db, wanted, patch, offline=offline, at=now))
     if source is None and len(results) == 1 and results[0].error:
         raise BadInput(results[0].error)
     _print_added(results, as_json=as_json)
@@ -153,7 +153,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
     from crawler.format.settings import format_all_settings, format_opening, format_rule
 
     instant = at or datetime.now(UTC)
-    found = with_database(lambda db, _: inspect_domain(db, settings(), domain, at=at))
+    found = with_database(lambda db, _: inspect_domain(db, domain, at=at))
     shown, status, storage = found.domain, found.status, found.storage
     if as_json:
         print_json(describe_domain(shown) | {"status": status, "not_now": found.wait, "storage": storage})
@@ -215,7 +215,7 @@ def change(
     async def work(db: "Database", _: Interrupts) -> "tuple[Domain, Domain, SizeEstimate | None]":
         before = await domain_named(db, domain)
         await require_not_before_last_visit(db, [before] if at is not None else [], at)
-        after = await change_settings(db, settings(), before, patch, unset=unset or (), at=at or datetime.now(UTC))
+        after = await change_settings(db, before, patch, unset=unset or (), at=at or datetime.now(UTC))
         return before, after, await foretell_storage(db, before, after)
 
     before, after, storage = with_database(work)

@@ -22,7 +22,7 @@ MOST_SHOWN = 400  # characters of a piece
 def try_url(text: str, *, how: app.TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
     """screenshot: where the picture goes."""
     check_plugins(settings())
-    seen = with_database(lambda db, _: app.try_url(db, settings(), text, how=how, at=at))
+    seen = with_database(lambda db, _: app.try_url(db, text, how=how, at=at))
     if screenshot is not None:
         _save(screenshot, seen)
     if as_json:
