@@ -35,7 +35,7 @@ from crawler.engine.resources import open_resources
 from crawler.engine.shift import ShiftHooks, holder_name, run_shift
 from crawler.engine.stats import CrawlStats, FoundPage, LeaseResult, ShiftResult
 from crawler.errors import StoreUnavailable
-from crawler.notify import Delivered
+from crawler.notify.one_subscription import Delivered
 from crawler.plugins import load, require_policy
 from crawler.prune import Pruned, keep_quota
 from crawler.runtime.metrics.counted import counted_into

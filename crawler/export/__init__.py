@@ -6,10 +6,3 @@ a folder of Markdown. `sync` keeps a PageIndex in step by the change feed: Sqlit
 modules of their own and know nothing of the store. Uses core and the store; the command calls it. `cell` makes a value
 safe for a spreadsheet, here and wherever CSV is written.
 """
-
-from crawler.export.export import Exported, Format, What, export
-from crawler.export.page_index import PageIndex
-from crawler.export.postgres_index import PostgresIndex
-from crawler.export.rows import cell, shown_value
-from crawler.export.sqlite_index import SearchHit, SqliteIndex, is_searchable, require_words, search
-from crawler.export.sync import Synced, called, in_thread, sync

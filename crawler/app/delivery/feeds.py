@@ -10,7 +10,7 @@ from crawler.app.database import Database
 from crawler.app.pages import page_named
 from crawler.app.registration import domain_named, url_prefix
 from crawler.format.kinds import NEWS, parse_kinds
-from crawler.notify import AtomScope, atom_feed
+from crawler.notify.atom import AtomScope, atom_feed
 from crawler.runtime.keys.auth import own_origins
 from crawler.runtime.keys.feeds import (
     FEED,

@@ -18,19 +18,12 @@ from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, StoreUnavailable, failure_in
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.format.values import format_count
-from crawler.notify import (
-    Delivered,
-    DeliveryContext,
-    checked_target,
-    deliver,
-    headline,
-    keep_delivering,
-    keys_of,
-    may_run,
-    not_run_here,
-    sealed_text,
-)
-from crawler.notify import send_test as send_test_message
+from crawler.notify.delivery import deliver, keep_delivering
+from crawler.notify.one_subscription import Delivered, DeliveryContext, may_run, not_run_here
+from crawler.notify.one_subscription import send_test as send_test_message
+from crawler.notify.payload import keys_of
+from crawler.notify.target import checked_target, sealed_text
+from crawler.notify.wording import headline
 from crawler.plugins import load
 from crawler.runtime.keys.entrance import command_seal
 from crawler.runtime.pages import pages_origin

@@ -20,7 +20,7 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import PageKey
 from crawler.errors import BadInput
-from crawler.export import SearchHit
+from crawler.export.sqlite_index import SearchHit
 from crawler.store import report
 from crawler.store.report import (
     ChangeFilter,

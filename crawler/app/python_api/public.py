@@ -7,5 +7,5 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.visit.visit import State
 from crawler.errors import BadInput, CrawlerError, CursorAhead, CursorTooOld, StoreUnavailable
-from crawler.export import SearchHit
+from crawler.export.sqlite_index import SearchHit
 from crawler.store.report import DomainReport, EventKind, FeedItem, PageVersion, TakenPage, VersionContent

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from crawler.app.database import Database
 from crawler.app.registration import find_domains
 from crawler.errors import BadInput
-from crawler.export import shown_value
+from crawler.export.rows import shown_value
 from crawler.plugins import load, survey
 from crawler.plugins.loaded import PluginStatus
 from crawler.prune import Pruned
