@@ -17,7 +17,7 @@ PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
 # The files that may import a third-party package; what is not named here may not be imported.
 ENTRANCES: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/http/urls.py",),
-    "anyio": ("crawler/app/python_api/opening.py",),
+    "anyio": ("crawler/app/python_api/app.py",),
     "cryptography": ("crawler/fetch/browser/proxy.py",),
     "html_to_markdown": ("crawler/export/markdown.py",),
     "pyarrow": ("crawler/export/parquet.py",),
@@ -44,7 +44,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "psycopg_pool": ("crawler/store/",),
     "publicsuffixlist": ("crawler/core/http/urls.py",),
     "pydantic": (
-        *("crawler/settings.py", "crawler/app/python_api/opening.py", "crawler/server/api/", "crawler/store/rows.py"),
+        *("crawler/settings.py", "crawler/app/python_api/app.py", "crawler/server/api/", "crawler/store/rows.py"),
         *("crawler/runtime/keys/", "crawler/runtime/prefect/api.py"),
         "flows/",
     ),

@@ -110,9 +110,7 @@ async def serve(
     if subscription.pause_position is not None:
         end = min(end, subscription.pause_position)
     watch = Watch(context.db, context.readers)
-    done.put += await read_feed_for(
-        context.db, subscription, end=end, watch=watch, now=context.now(), may_go_on=may_go_on
-    )
+    done.put += await read_feed_for(watch, subscription, end=end, now=context.now(), may_go_on=may_go_on)
     if subscription.paused_at is not None:
         return
     if subscription.resume_at is not None and subscription.resume_at > context.now():

@@ -1,8 +1,7 @@
 """The names of the public Python API, which `crawler.app` offers."""
 
 from crawler.app.crawl import CrawlResult
-from crawler.app.python_api.app import App
-from crawler.app.python_api.opening import BlockingApp, open_app
+from crawler.app.python_api.app import App, BlockingApp, open_app
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.visit.visit import State
