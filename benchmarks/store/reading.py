@@ -227,8 +227,8 @@ def questions(db: Database, great: Domain, *, pages: int) -> Iterator[tuple[str,
         lambda: sized(report.pages_at(db, great, at=then, after=Url(f"{great.root}5"), most=100)),
     )
     yield "important pages", lambda: sized(report.pages(db, great, top=20, at=NOW))
-    yield "failing pages", lambda: sized(report.pages(db, great, top=20, at=NOW, failing=True))
-    yield "gone pages", lambda: sized(report.pages(db, great, top=20, at=NOW, state=State.GONE))
+    yield "failing pages", lambda: sized(report.pages(db, great, top=20, at=NOW, which=report.FAILING))
+    yield "gone pages", lambda: sized(report.pages(db, great, top=20, at=NOW, which=State.GONE))
     yield "report of a domain", lambda: one(report.domain_report(db, great, at=NOW, window=timedelta(days=30)))
     month = [NOW - timedelta(days=days) for days in range(30)]
     yield "freshness over time", lambda: sized(report.freshness_over_time(db, great, instants=month))

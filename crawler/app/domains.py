@@ -88,7 +88,7 @@ async def add_domains(
     added = []
     async with _open_roots(db, domain_settings, at=at) as roots:
         unknown = [name for name in names if name not in known]
-        found = iter(await _look_up_all(roots, unknown, db.settings, domain_settings, offline=offline, at=at))
+        found = iter(await _look_up_all(roots, unknown, domain_settings, offline=offline, at=at))
         for name in names:
             what = known[name] if name in known else next(found)
             if isinstance(what, FoundDomain) and (existing := await domains.find(db, what.authority)) is not None:
@@ -151,6 +151,7 @@ async def _open_roots(db: Database, domain_settings: DomainSettings, *, at: date
             language=domain_settings.language,
             exempt=db.settings.exempt_addresses,
             own_delay=db.settings.delay_of(domain_settings, is_own=domain_settings.allow_private),
+            deadline=db.settings.deadline,
         )
         try:
             yield roots
@@ -162,13 +163,7 @@ async def _open_roots(db: Database, domain_settings: DomainSettings, *, at: date
 
 
 async def _look_up_all(
-    roots: RootProbe,
-    names: Sequence[str],
-    settings: Settings,
-    domain_settings: DomainSettings,
-    *,
-    offline: bool,
-    at: datetime,
+    roots: RootProbe, names: Sequence[str], domain_settings: DomainSettings, *, offline: bool, at: datetime
 ) -> list[FoundDomain | BadInput]:
     silent = _why_unasked(domain_settings, at=at)
     most = 0 if domain_settings.bytes_per_day == 0 else domain_settings.budget_per_day
@@ -180,7 +175,7 @@ async def _look_up_all(
                 found = unasked(name)
                 return found if offline else replace(found, warning=f"{found.authority} was not asked: {silent}")
             async with turn:
-                return await look_up(roots, name, deadline=settings.deadline, most=most)
+                return await look_up(roots, name, most=most)
         except BadInput as error:
             return error
 

@@ -131,8 +131,7 @@ async def summarize_domain(
     # Evenly over the window, or over the domain's life where that is shorter.
     length = min(window, max(found.at - domain.registered_at, timedelta(0)))
     at_each = [found.at - length + length * n / instants for n in range(instants)]
-    half = sample // 2
-    past = await report.freshness_over_time(db, domain, instants=at_each, by_rank=half, by_chance=half)
+    past = await report.freshness_over_time(db, domain, instants=at_each, sample=sample)
     if found.freshness is not None and found.freshness_plain is not None:
         past.append(PastFreshness(found.at, found.known, found.freshness, found.freshness_plain))
     return DomainCard(
@@ -225,20 +224,19 @@ async def examine_domain(
 async def _groups(db: Database, domain: Domain, card: DomainCard, *, kept_for: timedelta) -> tuple[PageGroup, ...]:
     """The pages that fail, are gone, have moved or may not be fetched, and those that need a browser."""
 
-    async def found(**which: Any) -> tuple[PageLine, ...]:
-        return tuple(
-            await report.pages(db, domain, top=MOST_GROUPED + 1, at=card.report.at, kept_for=kept_for, **which)
-        )
+    async def found(which: str) -> tuple[PageLine, ...]:
+        at = card.report.at
+        return tuple(await report.pages(db, domain, top=MOST_GROUPED + 1, at=at, which=which, kept_for=kept_for))
 
-    groups = [PageGroup("Failing", failing := await found(failing=True), len(failing))]
+    groups = [PageGroup("Failing", failing := await found(report.FAILING), len(failing))]
     for title, state, count in (
         ("Gone", CountedAs.GONE, card.report.gone),
         ("Dead links", CountedAs.DEAD_LINK, card.report.dead_links),
         ("Moved", CountedAs.MOVED, card.report.moved),
         ("May not be fetched", CountedAs.REFUSED, card.report.refused),
     ):
-        groups += [PageGroup(title, await found(state=state), count)] if count else []
-    groups.append(PageGroup("Rendered in a browser", rendered := await found(rendered=True), len(rendered)))
+        groups += [PageGroup(title, await found(state), count)] if count else []
+    groups.append(PageGroup("Rendered in a browser", rendered := await found(report.RENDERED), len(rendered)))
     return tuple(
         replace(group, pages=group.pages[:MOST_GROUPED], count=None if group.count == MOST_GROUPED + 1 else group.count)
         for group in groups

@@ -216,10 +216,10 @@ async def list_pages(
             return PageListing(every, [], await report.pages_at(db, every[0], at=at, most=max_count))
     if at is not None:
         await require_not_before_last_visit(db, every, at)
-    wanted = CountedAs(state) if state is not None and state != FAILED else None
+    which = report.FAILING if state == FAILED else state or report.ALL
     found: list[PageLine] = []
     for domain in every:
-        found += await report.pages(db, domain, top=max_count, at=at or now, state=wanted, failing=state == FAILED)
+        found += await report.pages(db, domain, top=max_count, at=at or now, which=which)
     if len(every) > 1:
         found.sort(key=lambda page: -(page.importance or -1))
     return PageListing(every, found[:max_count])

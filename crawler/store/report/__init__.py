@@ -28,8 +28,11 @@ from crawler.store.report.feed import (
     stamp_feed,
 )
 from crawler.store.report.figures import (
+    ALL,
+    FAILING,
     HOWEVER_OLD,
     KEPT_FOR,
+    RENDERED,
     Counting,
     count_after,
     counting_of,

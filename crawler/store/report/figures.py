@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.visit.visit import CountedAs, State
+from crawler.core.visit.visit import CountedAs
 from crawler.store.database import Connection, Database
 from crawler.store.report.duplicates import Alike, Near, alike, fill
 from crawler.store.report.reports import PAGES
@@ -30,7 +30,7 @@ ALIKE_BITS = 3
 ALIKE_GROUPS = 10
 ALIKE_MEMBERS = 4  # pages of a group
 ALIKE_CHUNKS = 4  # of events whose pages are compared before; a quarter of a second each, and the plan does the rest
-ALL, FAILING, RENDERED = "all", "failing", "rendered"
+ALL, FAILING, RENDERED = "all", "failing", "rendered"  # rankings beside those of CountedAs
 
 TOTALS = """
     count(*) FILTER (WHERE counted_as = 'new') AS new,
@@ -240,12 +240,6 @@ async def kept_top(
     values = {"domain_id": domain.id, "ranking": ranking}
     keys = [PageKey(key) for (key,) in await fetch_rows(connection, RANKED, values)]
     return keys if len(keys) < PLACES or top <= PLACES else None
-
-
-def ranking_of(state: State | CountedAs | None, *, failing: bool, rendered: bool) -> str | None:
-    """The ranking that holds these pages alone; None where none does."""
-    wanted = [*([state.value] if state else []), *([FAILING] if failing else []), *([RENDERED] if rendered else [])]
-    return (wanted or [ALL])[0] if len(wanted) <= 1 else None
 
 
 async def usual_alike(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> list[Alike]:
