@@ -40,7 +40,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "prefect": ("flows/", "crawler/runtime/"),
     "prometheus_client": ("crawler/runtime/metrics/",),
     "psutil": ("crawler/runtime/",),
-    "psycopg": ("crawler/store/", "crawler/export/postgres_index.py", "crawler/runtime/postgres/cluster.py"),
+    "psycopg": ("crawler/store/", "crawler/export/", "crawler/runtime/postgres/cluster.py"),
     "psycopg_pool": ("crawler/store/",),
     "publicsuffixlist": ("crawler/core/http/urls.py",),
     "pydantic": (

@@ -65,7 +65,7 @@ async def list_changes(db: Database, query: ChangesQuery, *, most: int, at: date
     instant = at or datetime.now(UTC)
     where = await find_changes(db, query, at=at)
     return NewestChanges(
-        items=await report.newest_changes(db, replace(where, kinds=query.kinds or NEWS), most=most, blocks=True),
+        items=await report.newest_changes(db, replace(where, kinds=query.kinds or NEWS), most=most),
         counts=await report.count_changes(db, replace(where, kinds=query.kinds or NEWS | {EventKind.FIRST})),
         end=await report.end_of_feed(db),
         since=where.since,
@@ -142,7 +142,7 @@ async def newest_changes(
     """Return the newest changes with the blocks that changed. before: the place after which to go on."""
     await report.stamp_feed(db, at=at)
     wanted = ChangeFilter(domain_id=only.id if only is not None else None, kinds=kinds, since=since)
-    return await report.newest_changes(db, wanted, before=before, most=most, blocks=True)
+    return await report.newest_changes(db, wanted, before=before, most=most)
 
 
 async def find_changes(db: Database, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:

@@ -1,9 +1,13 @@
 """What an index of pages keeps and does, whichever database holds it: pages in chunks, and a cursor for each domain."""
 
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Self
+
+import psycopg
+from psycopg.rows import TupleRow
 
 from crawler.store.report import TakenPage
 
@@ -39,11 +43,27 @@ class PageIndex(ABC):
     Raises CrawlerError where the index cannot be written.
     """
 
-    @abstractmethod
-    def __enter__(self) -> Self: ...
+    _db: sqlite3.Connection | psycopg.Connection[TupleRow]
+
+    def __enter__(self) -> Self:
+        self._connect()
+        try:
+            self._set_up()
+        except BaseException:
+            self._db.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
 
     @abstractmethod
-    def __exit__(self, *_: object) -> None: ...
+    def _connect(self) -> None:
+        """Open the connection."""
+
+    @abstractmethod
+    def _set_up(self) -> None:
+        """Make the tables, or bring older ones up to date."""
 
     @abstractmethod
     def turn(self) -> AbstractAsyncContextManager[None]:

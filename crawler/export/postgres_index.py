@@ -7,7 +7,7 @@ What embeds texts fills the column where it is null; sync empties it where a chu
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -71,28 +71,18 @@ class PostgresIndex(PageIndex):
     Another sync of the same index waits until this one ends.
     """
 
+    _db: psycopg.Connection[TupleRow]
+
     def __init__(self, url: str) -> None:
         self._url = libpq_url(url)
 
-    def __enter__(self) -> Self:
+    def _connect(self) -> None:
         try:
-            self._db: psycopg.Connection[TupleRow] = psycopg.connect(
+            self._db = psycopg.connect(
                 self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="recrawl sync"
             )
         except psycopg.OperationalError as error:
             raise CrawlerError(f"the index cannot be opened: {one_line(error)}") from error
-        try:
-            with _as_ours():
-                self._db.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
-                self._db.execute(SEARCHED)
-                self._set_up()
-        except BaseException:
-            self._db.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._db.close()
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -123,17 +113,20 @@ class PostgresIndex(PageIndex):
             cursor.executemany(PUT_CHUNK, rows)
 
     def _set_up(self) -> None:
-        said, schema = self._db.execute(FOUND_FORM).fetchone() or (None, None)
-        if said == SAYS_FORM.format(form=FORM):
-            return
-        older = next((change for form, change in FROM_FORM.items() if said == SAYS_FORM.format(form=form)), None)
-        if schema is not None and older is None:
-            raise CrawlerError("its schema recrawl_index is no index of this recrawl: name another database")
-        (vector,) = self._db.execute(VECTOR).fetchone() or ("real[]",)
-        with self._db.transaction():
-            change = TABLES.format(vector=vector) if older is None else f"{older} {READ_ANEW}"
-            self._db.execute(change.encode())
-            self._db.execute(SAY_FORM.format(said=SAYS_FORM.format(form=FORM)).encode())
+        with _as_ours():
+            self._db.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+            self._db.execute(SEARCHED)
+            said, schema = self._db.execute(FOUND_FORM).fetchone() or (None, None)
+            if said == SAYS_FORM.format(form=FORM):
+                return
+            older = next((change for form, change in FROM_FORM.items() if said == SAYS_FORM.format(form=form)), None)
+            if schema is not None and older is None:
+                raise CrawlerError("its schema recrawl_index is no index of this recrawl: name another database")
+            (vector,) = self._db.execute(VECTOR).fetchone() or ("real[]",)
+            with self._db.transaction():
+                change = TABLES.format(vector=vector) if older is None else f"{older} {READ_ANEW}"
+                self._db.execute(change.encode())
+                self._db.execute(SAY_FORM.format(said=SAYS_FORM.format(form=FORM)).encode())
 
 
 @contextmanager

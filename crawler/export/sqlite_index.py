@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from crawler.core.http.urls import Url
 from crawler.errors import BadInput, CrawlerError
@@ -76,34 +76,27 @@ FOUND = """
 class SqliteIndex(PageIndex):
     """The index in a file, which is made. Raises CrawlerError for a file of another kind."""
 
+    _db: sqlite3.Connection
+
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def __enter__(self) -> Self:
+    def _connect(self) -> None:
         with _as_ours(self._file):
             self._db = sqlite3.connect(self._file, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
-            with _as_ours(self._file):
-                self._db.execute("PRAGMA foreign_keys = ON")
-                self._db.execute("PRAGMA journal_mode = WAL")  # readers go on reading
-                self._set_up()
-        except BaseException:
-            self._db.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._db.close()
 
     def _set_up(self) -> None:
-        (form,) = self._db.execute("PRAGMA user_version").fetchone()
-        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if form == FORM:
-            return
-        if form not in {0, *FROM_FORM} or (form == 0 and tables):
-            raise CrawlerError(f"{self._file} is there, and no index of this recrawl: name another file")
-        change = f"{FROM_FORM[form]} {READ_ANEW}" if form else TABLES
-        self._db.executescript(f"BEGIN; {change} PRAGMA user_version = {FORM}; COMMIT;")
+        with _as_ours(self._file):
+            self._db.execute("PRAGMA foreign_keys = ON")
+            self._db.execute("PRAGMA journal_mode = WAL")  # readers go on reading
+            (form,) = self._db.execute("PRAGMA user_version").fetchone()
+            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if form == FORM:
+                return
+            if form not in {0, *FROM_FORM} or (form == 0 and tables):
+                raise CrawlerError(f"{self._file} is there, and no index of this recrawl: name another file")
+            change = f"{FROM_FORM[form]} {READ_ANEW}" if form else TABLES
+            self._db.executescript(f"BEGIN; {change} PRAGMA user_version = {FORM}; COMMIT;")
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:

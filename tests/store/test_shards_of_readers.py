@@ -110,7 +110,7 @@ async def read_one(db: Database, domain: Domain, *, at: datetime) -> None:
     of_it = ChangeFilter(domain_id=domain.id)
     await report.read_on(db, of_it, most=10, blocks=True)
     await report.read_feed(db, replace(of_it, after=1, until=end), most=10, blocks=True)
-    await report.newest_changes(db, of_it, blocks=True)
+    await report.newest_changes(db, of_it)
     await report.count_changes(db, of_it)
     await report.changed_pages_to_take(db, domain, after=0, until=end, most=10, bodies=True)
     await report.pages_to_take(db, domain, after=PageKey(b""), most=10, bodies=True)

@@ -78,7 +78,7 @@ async def read_feed(db: Database, wanted: FeedWanted, *, address: str, origin: s
 
 
 async def _document(db: Database, where: ChangeFilter, scope: AtomScope, *, most: int, at: datetime) -> bytes:
-    items = await report.newest_changes(db, where, most=most, blocks=True)
+    items = await report.newest_changes(db, where, most=most)
     return await asyncio.to_thread(atom_feed, items, scope, at=at)  # words of a thousand blocks differ
 
 
