@@ -27,8 +27,9 @@ BUSY_SECONDS = 30.0  # to wait for a reader, or for whoever else writes the file
 TURN_SECONDS = 0.05  # between two questions whether another sync has ended
 _VALUE = re.compile(r"%\((\w+)\)s")  # of a statement, as psycopg names it
 
+# Of two that open a new file at once, the second finds what the first has made.
 TABLES = """
-CREATE TABLE page (
+CREATE TABLE IF NOT EXISTS page (
     id INTEGER PRIMARY KEY,
     domain TEXT NOT NULL,
     url TEXT NOT NULL UNIQUE,
@@ -40,22 +41,24 @@ CREATE TABLE page (
     importance REAL,
     pass INTEGER NOT NULL
 );
-CREATE INDEX page_pass ON page (domain, pass);
-CREATE TABLE chunk (
+CREATE INDEX IF NOT EXISTS page_pass ON page (domain, pass);
+CREATE TABLE IF NOT EXISTS chunk (
     id TEXT NOT NULL UNIQUE,
     page INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
     heading TEXT NOT NULL,  -- those above it, the outermost first, with " > " between
     text TEXT NOT NULL      -- Markdown
 );
-CREATE INDEX chunk_page ON chunk (page);
-CREATE VIRTUAL TABLE chunk_text USING fts5 (heading, text, content='chunk', tokenize='unicode61 remove_diacritics 2');
-CREATE TRIGGER chunk_in AFTER INSERT ON chunk BEGIN
+CREATE INDEX IF NOT EXISTS chunk_page ON chunk (page);
+CREATE VIRTUAL TABLE IF NOT EXISTS chunk_text USING fts5 (
+    heading, text, content='chunk', tokenize='unicode61 remove_diacritics 2'
+);
+CREATE TRIGGER IF NOT EXISTS chunk_in AFTER INSERT ON chunk BEGIN
     INSERT INTO chunk_text (rowid, heading, text) VALUES (new.rowid, new.heading, new.text);
 END;
-CREATE TRIGGER chunk_out AFTER DELETE ON chunk BEGIN
+CREATE TRIGGER IF NOT EXISTS chunk_out AFTER DELETE ON chunk BEGIN
     INSERT INTO chunk_text (chunk_text, rowid, heading, text) VALUES ('delete', old.rowid, old.heading, old.text);
 END;
-CREATE TABLE sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass INTEGER NOT NULL DEFAULT 0, source TEXT);
+CREATE TABLE IF NOT EXISTS sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass INTEGER NOT NULL DEFAULT 0, source TEXT);
 """
 
 MOST_WORDS = 32
@@ -88,15 +91,28 @@ class SqliteIndex(PageIndex):
     def _set_up(self) -> None:
         with _as_ours(self._file):
             self._db.execute("PRAGMA foreign_keys = ON")
-            self._db.execute("PRAGMA journal_mode = WAL")  # readers go on reading
-            (form,) = self._db.execute("PRAGMA user_version").fetchone()
+            self._use_wal()
             (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (form,) = self._db.execute("PRAGMA user_version").fetchone()
             if form == FORM:
                 return
             if form not in {0, *FROM_FORM} or (form == 0 and tables):
                 raise CrawlerError(f"{self._file} is there, and no index of this recrawl: name another file")
             change = f"{FROM_FORM[form]} {READ_ANEW}" if form else TABLES
-            self._db.executescript(f"BEGIN; {change} PRAGMA user_version = {FORM}; COMMIT;")
+            self._db.executescript(f"BEGIN IMMEDIATE; {change} PRAGMA user_version = {FORM}; COMMIT;")
+
+    def _use_wal(self) -> None:
+        """Let readers go on reading. SQLite does not wait for somebody else who does the same to a new file."""
+        end = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(TURN_SECONDS)
+            else:
+                return
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
