@@ -14,7 +14,7 @@ from crawler.core.domain import Domain
 from crawler.core.http.traffic import TrafficHour
 from crawler.core.visit.visit import CountedAs
 from crawler.errors import failure_in
-from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
+from crawler.planner.forecast import Forecast, ForecastStep, forecast
 from crawler.planner.traffic import JudgedHour, judged_hours
 from crawler.store import domains, report, subscriptions
 from crawler.store.learned.credibility import TrustRow, trust_rows

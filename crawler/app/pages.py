@@ -9,7 +9,6 @@ from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES
 from crawler.core.change.word_diff import (
     BlockDiff,
     BlockStatus,
-    Hunk,
     PageDiff,
     RunKind,
     WordRun,

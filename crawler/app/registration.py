@@ -4,7 +4,7 @@ Of a new domain robots.txt is asked and, where that allows it, its root, so that
 followed within the registrable domain.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches

@@ -13,7 +13,7 @@ from crawler.core.budget.hours import week_from
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.calibration import Agreement
-from crawler.planner.audit import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
+from crawler.planner.audit import LOOKED_BACK, DomainAudit, audit_domains, findings
 from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
 from crawler.planner.plan import Planned, plan_domains
 from crawler.planner.traffic import JudgedHour, TrafficFinding, judged_hours, traffic_findings

@@ -88,10 +88,10 @@ class Source:
         """The pages, or versions, of which the feed tells between two cursors, in its order, each time
         with the cursor behind them. Raises CursorTooOld.
         """
-        take = report.new_versions_to_take if self.what is What.VERSIONS else report.changed_pages_to_take
+        versions = self.what is What.VERSIONS
         while after < until:
-            batch, after = await take(
-                self.db, self.domain, after=after, until=until, most=self.most, bodies=self.bodies
+            batch, after = await report.changes_to_take(
+                self.db, self.domain, after=after, until=until, most=self.most, bodies=self.bodies, versions=versions
             )
             yield batch, after
 

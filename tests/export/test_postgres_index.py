@@ -11,8 +11,8 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.errors import CrawlerError
+from crawler.export.page_index import sync
 from crawler.export.postgres_index import PostgresIndex
-from crawler.export.sync import sync
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage

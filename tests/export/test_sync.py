@@ -15,8 +15,8 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.errors import CrawlerError
+from crawler.export.page_index import Synced, in_thread, sync
 from crawler.export.sqlite_index import SqliteIndex, is_searchable, search
-from crawler.export.sync import Synced, in_thread, sync
 from crawler.prune import prune_domain
 from crawler.store import domains, report
 from crawler.store.database import Database

@@ -15,11 +15,10 @@ from crawler.app.registration import domain_named, find_domains
 from crawler.core.domain import Domain
 from crawler.errors import BadInput, CrawlerError, CursorAhead, StoreUnavailable
 from crawler.export.export import Exported, Format, What, export
-from crawler.export.page_index import PageIndex
+from crawler.export.page_index import PageIndex, Synced, called, in_thread, sync
 from crawler.export.postgres_index import PostgresIndex
 from crawler.export.rows import cell
 from crawler.export.sqlite_index import SearchHit, SqliteIndex, is_searchable, require_words, search
-from crawler.export.sync import Synced, called, in_thread, sync
 from crawler.runtime.machine import search_file
 from crawler.store import report
 

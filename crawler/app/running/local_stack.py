@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from crawler.app.database import run_with_database
 from crawler.app.status import waiting_lines
 from crawler.plugins import load
-from crawler.runtime.environment import Api
 from crawler.runtime.pages import pages_entrance, pages_origin
 from crawler.runtime.service import prefect as service_prefect
 from crawler.runtime.service import worker
