@@ -28,7 +28,7 @@ class Format(StrEnum):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it has a file for each page."""
+        """Whether it has a file for each page, and so no place for several versions of one."""
         return self is Format.MARKDOWN
 
     @property
@@ -40,11 +40,6 @@ class Format(StrEnum):
     def has_chunks(self) -> bool:
         """Whether it can have a row for each chunk."""
         return self in {Format.JSONL, Format.PARQUET}
-
-    @property
-    def has_versions(self) -> bool:
-        """Whether it can hold several versions of a page."""
-        return not self.is_folder
 
 
 class What(StrEnum):

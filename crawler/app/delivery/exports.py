@@ -49,7 +49,7 @@ class ExportRequest:
             raise BadInput(f"{self.form} is no format: {', '.join(Format)}") from error
         if self.chunks and not form.has_chunks:
             raise BadInput(f"{form} has no chunks: they are rows of jsonl or parquet")
-        if self.versions and (self.chunks or not form.has_versions):
+        if self.versions and (self.chunks or form.is_folder):
             why = "chunks are of the newest version" if self.chunks else f"{form} has one file for each page"
             raise BadInput(f"{why}: --versions is for rows and records of pages")
         if form.is_folder and self.to is None:
