@@ -6,16 +6,7 @@ from datetime import UTC, datetime, timedelta
 from crawler.app.database import Database
 from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit, scope_of, url_of
 from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES
-from crawler.core.change.word_diff import (
-    BlockDiff,
-    BlockStatus,
-    PageDiff,
-    RunKind,
-    WordRun,
-    diff_words,
-    excerpt,
-    with_marks,
-)
+from crawler.core.change.word_diff import BlockDiff, BlockStatus, PageDiff, RunKind, WordRun, with_marks
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url, authority_of, key_of, path_and_query
 from crawler.core.opic.order import Order
@@ -27,17 +18,7 @@ from crawler.errors import BadInput, CrawlerError
 from crawler.format.values import format_when
 from crawler.plugins import load
 from crawler.store import domains, report
-from crawler.store.report import (
-    Alike,
-    ChangeFilter,
-    Edit,
-    Near,
-    PageLine,
-    PageVersion,
-    PastPage,
-    TakenPage,
-    VersionContent,
-)
+from crawler.store.report import Alike, ChangeFilter, Near, PageLine, PageVersion, PastPage, TakenPage, VersionContent
 from crawler.times import format_instant
 
 WantedVersion = int | timedelta | datetime | None  # a number, the one of so long ago or of an instant; None: the newest
