@@ -39,7 +39,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     ),
     "prefect": ("flows/", "crawler/runtime/"),
     "prometheus_client": ("crawler/runtime/metrics/",),
-    "psutil": ("crawler/runtime/",),
+    "psutil": ("crawler/runtime/", "crawler/app/crawl.py"),
     "psycopg": ("crawler/store/", "crawler/export/", "crawler/runtime/postgres/cluster.py"),
     "psycopg_pool": ("crawler/store/",),
     "publicsuffixlist": ("crawler/core/http/urls.py",),

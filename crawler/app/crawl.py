@@ -4,12 +4,13 @@
 """
 
 import asyncio
-import os
 import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
+
+import psutil
 
 from crawler.app.database import Database
 from crawler.app.delivery.notifications import deliver_due
@@ -257,18 +258,8 @@ async def free_dead_leases(db: Database) -> None:
     for holder in await report.holders(db):
         machine, _, rest = holder.partition("/")
         pid = rest.partition("/")[0]
-        if machine == socket.gethostname() and pid.isdigit() and not _is_alive(int(pid)):
+        if machine == socket.gethostname() and pid.isdigit() and not psutil.pid_exists(int(pid)):
             await domains.expire_leases(db, holder_prefix=f"{machine}/{pid}/")
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _counted(hooks: ShiftHooks, settings: Settings) -> ShiftHooks:

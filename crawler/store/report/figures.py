@@ -7,7 +7,6 @@ the last plan, or as the end of the last great crawl, and say so.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from psycopg.types.json import Jsonb
 
@@ -251,11 +250,7 @@ async def usual_alike(db: Database, domain: Domain, *, at: datetime, kept_for: t
         if await are_kept(connection, domain, at=at, kept_for=kept_for):
             row = await fetch_row(connection, KEPT_ALIKE, {"domain_id": domain.id})
             if row is not None:
-                return [_alike(domain, pages, members) for pages, members in row[0]]
+                groups = [(pages, [Near(Url(url), *facts) for url, *facts in members]) for pages, members in row[0]]
+                return [Alike(domain.authority, pages, members) for pages, members in groups]
     await fill(db, domain, chunks=ALIKE_CHUNKS)
     return await alike(db, domain, bits=ALIKE_BITS, most=ALIKE_GROUPS, members=ALIKE_MEMBERS)
-
-
-def _alike(domain: Domain, pages: int, members: list[Any]) -> Alike:
-    nearest = [Near(Url(url), bits, shares_schedule) for url, bits, shares_schedule in members]
-    return Alike(domain=domain.authority, pages=pages, members=nearest)
