@@ -17,7 +17,7 @@ from crawler.engine.requests.requester import PacedWeb
 from crawler.engine.requests.robots import ask_for_robots
 from crawler.store.claim import slotted
 
-if TYPE_CHECKING:  # as in register.py
+if TYPE_CHECKING:  # as in registration.py
     from crawler.fetch import Http
 
 
