@@ -12,9 +12,12 @@ from itertools import accumulate
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey
-from crawler.store import domains, report, retention
+from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.retention import SizeEstimate, SlowestReader, Thinned, VersionName
+from crawler.store.retention import changes, versions, visits
+from crawler.store.retention.changes import SlowestReader
+from crawler.store.retention.estimate import SizeEstimate, estimate
+from crawler.store.retention.versions import Thinned, VersionName
 
 SURELY_WITHIN = 0.6  # of the quota, as a sample tells it: the mean of 200 pages is hardly ever off by so much
 COMPARED = 100  # chunks of events: what `recrawl duplicates` has to read of them before they go
@@ -76,7 +79,7 @@ async def prune(db: Database, wanted: Sequence[Domain], *, at: datetime, dry_run
         if as_it_is is not None:
             found.append(await prune_domain(db, as_it_is, at=at, dry_run=dry_run))
     if not dry_run:
-        await retention.drop_empty_partitions(db, at=at)
+        await visits.drop_empty_partitions(db, at=at)
     return found
 
 
@@ -107,7 +110,7 @@ async def keep_quota(db: Database, domain: Domain) -> Pruned | None:
     about = await foretold(db, domain)
     if about.stored_bytes < (1.0 if about.is_exact else SURELY_WITHIN) * quota:
         return None
-    if await retention.stored_bytes(db, domain) <= quota:
+    if await versions.stored_bytes(db, domain) <= quota:
         return None
     pruning = await _begin(db, domain, dry_run=False)
     await pruning.thin()
@@ -119,11 +122,11 @@ async def keep_quota(db: Database, domain: Domain) -> Pruned | None:
 async def foretold(db: Database, domain: Domain) -> SizeEstimate:
     """What the versions of a domain take, and what of it the next pruning frees, by a sample of its pages."""
     read_until = (await _begin(db, domain, dry_run=True)).read_until
-    return await retention.estimate(db, domain, read_until=read_until)
+    return await estimate(db, domain, read_until=read_until)
 
 
 async def _begin(db: Database, domain: Domain, *, dry_run: bool) -> "_Pruning":
-    reader = await retention.slowest_reader(db, domain)
+    reader = await changes.slowest_reader(db, domain)
     return _Pruning(db, domain, Pruned(domain.authority), reader, dry_run=dry_run)
 
 
@@ -145,7 +148,7 @@ class _Pruning:
         """Thin out versions as the settings say."""
         after: PageKey | None = PageKey(b"")
         while after is not None:
-            choice = await retention.versions_to_thin(self.db, self.domain, after=after, read_until=self.read_until)
+            choice = await versions.versions_to_thin(self.db, self.domain, after=after, read_until=self.read_until)
             await self._take(choice.names)
             self.done.held += choice.held
             after = choice.last
@@ -157,7 +160,7 @@ class _Pruning:
             return
         over, last, held = await self._stored_bytes() - quota, None, 0
         while over > 0:
-            choice = await retention.oldest_versions(self.db, self.domain, after=last, read_until=self.read_until)
+            choice = await versions.oldest_versions(self.db, self.domain, after=last, read_until=self.read_until)
             last, held = choice.last, held + choice.held
             if last is None:
                 self.done.held = max(self.done.held, held)  # all but the newest were looked at
@@ -175,20 +178,20 @@ class _Pruning:
         """Forget visits that are too old, pack old ones, and merge the packs of months that are over."""
         db, domain, done, keep = self.db, self.domain, self.done, self.domain.settings.keep_visits
         if keep is not None and self.dry_run:
-            done.visits = await retention.count_visits(db, domain, before=last_visit_at - keep)
+            done.visits = await visits.count_visits(db, domain, before=last_visit_at - keep)
         elif keep is not None:
-            while many := await retention.forget_visits(db, domain, before=last_visit_at - keep):
+            while many := await visits.forget_visits(db, domain, before=last_visit_at - keep):
                 done.visits += many
-        waiting = await retention.visits_to_pack(db, domain)
+        waiting = await visits.visits_to_pack(db, domain)
         if waiting is not None and self.dry_run:
             done.packed = waiting.visits
         elif waiting is not None:
-            done.packed, after = await retention.pack_visits(db, domain, waiting)
+            done.packed, after = await visits.pack_visits(db, domain, waiting)
             while after is not None:
-                chunk, after = await retention.pack_visits(db, domain, waiting, after=after)
+                chunk, after = await visits.pack_visits(db, domain, waiting, after=after)
                 done.packed += chunk
-        for packs in await retention.packs_to_merge(db, domain):
-            done.merged += packs.visits if self.dry_run else await retention.merge_packs(db, domain, packs)
+        for packs in await visits.packs_to_merge(db, domain):
+            done.merged += packs.visits if self.dry_run else await visits.merge_packs(db, domain, packs)
 
     async def forget_changes(self, last_visit_at: datetime) -> None:
         """Forget changes that are too old, unless somebody has still to read them."""
@@ -199,24 +202,24 @@ class _Pruning:
             await report.stamp_feed(self.db, at=last_visit_at)
             await report.fill(self.db, self.domain, chunks=COMPARED)
         before = last_visit_at - keep
-        old = left = await retention.changes_to_forget(self.db, self.domain, before=before)
+        old = left = await changes.changes_to_forget(self.db, self.domain, before=before)
         if self.reader is not None:
-            left = await retention.changes_to_forget(self.db, self.domain, before=before, read_until=self.read_until)
-        self.done.changes, self.done.unread = left.many, old.many - left.many
-        while left.many and not self.dry_run:
-            left = await retention.forget_changes(self.db, self.domain, left)
+            left = await changes.changes_to_forget(self.db, self.domain, before=before, read_until=self.read_until)
+        self.done.changes, self.done.unread = len(left), len(old) - len(left)
+        while left and not self.dry_run:
+            left = await changes.forget_changes(self.db, self.domain, left)
 
     async def note_reader(self) -> None:
         """Note the reader that holds something back, if any."""
         if self.reader is not None and (self.done.held or self.done.unread):
             self.done.reader, self.done.remedy = str(self.reader), self.reader.remedy
-            self.done.reader_since = await retention.first_unread_at(self.db, self.domain, self.reader)
+            self.done.reader_since = await changes.first_unread_at(self.db, self.domain, self.reader)
 
     async def sweep(self) -> None:
         """Take the bodies that no version says."""
         after: bytes | None = b""
         while after is not None:
-            swept, after = await retention.sweep_bodies(self.db, self.domain, after=after)
+            swept, after = await versions.sweep_bodies(self.db, self.domain, after=after)
             self._count(swept)
 
     async def finish(self) -> Pruned:
@@ -227,10 +230,10 @@ class _Pruning:
 
     async def _stored_bytes(self) -> int:
         """Return what texts and bodies take; in a dry run what they would."""
-        return await retention.stored_bytes(self.db, self.domain) - (self.done.freed_bytes if self.dry_run else 0)
+        return await versions.stored_bytes(self.db, self.domain) - (self.done.freed_bytes if self.dry_run else 0)
 
     async def _take(self, names: Sequence[VersionName]) -> Thinned:
-        thin = retention.would_thin if self.dry_run else retention.thin
+        thin = versions.would_thin if self.dry_run else versions.thin
         thinned = await thin(self.db, self.domain, names)
         self._count(thinned)
         return thinned

@@ -12,7 +12,7 @@ from prefect.states import Completed
 from crawler.app import crawl as app
 from crawler.app.database import Database, open_database_of
 from crawler.app.domains import add_domains
-from crawler.app.refresh import refresh
+from crawler.app.revisits import refresh
 from crawler.app.running.local_stack import web_ui_origin
 from crawler.app.status import WaitReason, format_wait
 from crawler.clock import Clock
@@ -66,7 +66,7 @@ async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str
     """
     when = instant(at)
     async with open_database_of(settings()) as db:
-        refreshed = await refresh(db, settings(), domain, prefix=prefix, at=when)
+        refreshed = await refresh(db, domain, prefix=prefix, at=when)
         return await run(db, app.Targets([refreshed.domain]), at=when)
 
 
@@ -89,7 +89,7 @@ async def add(
     chosen, now = settings(), datetime.now(UTC)
     patch = patch_in(domain_settings)
     async with open_database_of(chosen) as db:
-        (added,) = await add_domains(db, chosen, [site], patch, at=now)
+        (added,) = await add_domains(db, [site], patch, at=now)
         domain = added.new_domain
         if added.warning:
             get_run_logger().warning("%s", added.warning)
@@ -131,7 +131,7 @@ async def run(
             stop=told,
             count_leases=True,
         )
-        result = await app.crawl(db, settings(), targets, request, clock=clock, hooks=app.ShiftHooks(show, walk_lease))
+        result = await app.crawl(db, targets, request, clock=clock, hooks=app.ShiftHooks(show, walk_lease))
     shift = result.shift
     waits = [(domain, wait) for domain, wait in result.waits if wait and wait.reason is not WaitReason.NOT_DUE]
     waiting = [f"{domain.authority} {format_wait(wait, domain, now=result.at)}" for domain, wait in waits]

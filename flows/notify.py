@@ -32,7 +32,7 @@ async def notify(at: str = "") -> State[dict[str, int]]:
     """
     chosen = settings()
     async with open_database_of(chosen) as db:
-        done = await deliver_due(db, chosen, clock=Clock.at(instant(at)), within=WITHIN)
+        done = await deliver_due(db, clock=Clock.at(instant(at)), within=WITHIN)
         await show_told(done)
         waiting = await count_failing(db)
     counts = {"changes": done.changes, "messages": done.messages, "failed": len(done.untold)}

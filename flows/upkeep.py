@@ -185,7 +185,7 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     """
     async with open_database_of(settings()) as db:
         only = await domain_named(db, domain) if domain else None
-        done = await reports.plan_hourly(db, settings(), at=instant(at) or datetime.now(UTC))
+        done = await reports.plan_hourly(db, at=instant(at) or datetime.now(UTC))
         await if_heard(tell_forms(db))
     tell(done)
     shown = [each for each in done.planned if only is None or each.domain.id == only.id]

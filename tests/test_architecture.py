@@ -17,7 +17,7 @@ PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
 # The files that may import a third-party package; what is not named here may not be imported.
 ENTRANCES: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/http/urls.py",),
-    "anyio": ("crawler/app/python_api/opening.py",),
+    "anyio": ("crawler/app/python_api/app.py",),
     "cryptography": ("crawler/fetch/browser/proxy.py",),
     "html_to_markdown": ("crawler/export/markdown.py",),
     "pyarrow": ("crawler/export/parquet.py",),
@@ -39,12 +39,12 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     ),
     "prefect": ("flows/", "crawler/runtime/"),
     "prometheus_client": ("crawler/runtime/metrics/",),
-    "psutil": ("crawler/runtime/",),
-    "psycopg": ("crawler/store/", "crawler/export/postgres_index.py", "crawler/runtime/postgres/cluster.py"),
+    "psutil": ("crawler/runtime/", "crawler/app/crawl.py"),
+    "psycopg": ("crawler/store/", "crawler/export/", "crawler/runtime/postgres/cluster.py"),
     "psycopg_pool": ("crawler/store/",),
     "publicsuffixlist": ("crawler/core/http/urls.py",),
     "pydantic": (
-        *("crawler/settings.py", "crawler/app/python_api/opening.py", "crawler/server/api/", "crawler/store/rows.py"),
+        *("crawler/settings.py", "crawler/app/python_api/app.py", "crawler/server/api/", "crawler/store/rows.py"),
         *("crawler/runtime/keys/", "crawler/runtime/prefect/api.py"),
         "flows/",
     ),

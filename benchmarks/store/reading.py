@@ -200,9 +200,9 @@ def questions(db: Database, great: Domain, *, pages: int) -> Iterator[tuple[str,
     of_great = replace(news, domain_id=great.id)
     late = replace(news, since=NOW - timedelta(days=25))
     place = (then, pages)
-    yield "newest changes", lambda: sized(report.newest_changes(db, news, most=50, blocks=True))
+    yield "newest changes", lambda: sized(report.newest_changes(db, news, most=50))
     yield "newest changes, in the middle", lambda: sized(report.newest_changes(db, news, before=place, most=50))
-    yield "newest changes of a domain", lambda: sized(report.newest_changes(db, of_great, most=50, blocks=True))
+    yield "newest changes of a domain", lambda: sized(report.newest_changes(db, of_great, most=50))
     yield (
         "newest changes of a page",
         lambda: sized(report.newest_changes(db, ChangeFilter(domain_id=great.id, key=key_of(page)), most=50)),
@@ -222,13 +222,9 @@ def questions(db: Database, great: Domain, *, pages: int) -> Iterator[tuple[str,
     yield "versions of a page", lambda: sized(report.versions_of(db, great, page))
     yield "a page at an instant", lambda: one(report.version_of(db, great, page, at=then))
     yield "a domain at an instant", lambda: sized(report.pages_at(db, great, at=then, most=100))
-    yield (
-        "a domain at an instant, next",
-        lambda: sized(report.pages_at(db, great, at=then, after=Url(f"{great.root}5"), most=100)),
-    )
     yield "important pages", lambda: sized(report.pages(db, great, top=20, at=NOW))
-    yield "failing pages", lambda: sized(report.pages(db, great, top=20, at=NOW, failing=True))
-    yield "gone pages", lambda: sized(report.pages(db, great, top=20, at=NOW, state=State.GONE))
+    yield "failing pages", lambda: sized(report.pages(db, great, top=20, at=NOW, which=report.FAILING))
+    yield "gone pages", lambda: sized(report.pages(db, great, top=20, at=NOW, which=State.GONE))
     yield "report of a domain", lambda: one(report.domain_report(db, great, at=NOW, window=timedelta(days=30)))
     month = [NOW - timedelta(days=days) for days in range(30)]
     yield "freshness over time", lambda: sized(report.freshness_over_time(db, great, instants=month))

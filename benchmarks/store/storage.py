@@ -21,8 +21,9 @@ from benchmarks.store import sizes
 from benchmarks.store.sizes import Stored
 from crawler.core.domain import Domain
 from crawler.prune import Pruned, prune_domain
-from crawler.store import report, retention
+from crawler.store import report
 from crawler.store.database import Database, open_database
+from crawler.store.retention.vacuum import vacuum
 from tests.engine.corpus import fetch
 from tests.engine.crawls import DAY, START, crawl, recrawl, register
 from tests.engine.static import StaticServer
@@ -87,7 +88,7 @@ async def measured(url: str, site: Path, given: argparse.Namespace) -> tuple[Map
         await repeat(db, domain, given.visits, values={"since": at})
         stages["unchanged looks"] = await stored(db)
         pruned = await prune_domain(db, domain, at=at)
-        await retention.vacuum(db, full=True)
+        await vacuum(db, full=True)
         stages["pruned"] = await stored(db)
         assert await report.check(db) == []
     return stages, pruned

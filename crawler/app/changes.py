@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.database import Database
 from crawler.app.pages import changes_of
 from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit
 from crawler.core.change.word_diff import diff_words, excerpt
@@ -13,7 +14,6 @@ from crawler.core.freshness.prior import template_of
 from crawler.errors import StoreUnavailable
 from crawler.format.kinds import NEWS
 from crawler.store import report
-from crawler.store.database import Database
 from crawler.store.domains import names
 from crawler.store.report import ChangeFilter, Edit, EventKind, FeedItem
 
@@ -65,7 +65,7 @@ async def list_changes(db: Database, query: ChangesQuery, *, most: int, at: date
     instant = at or datetime.now(UTC)
     where = await find_changes(db, query, at=at)
     return NewestChanges(
-        items=await report.newest_changes(db, replace(where, kinds=query.kinds or NEWS), most=most, blocks=True),
+        items=await report.newest_changes(db, replace(where, kinds=query.kinds or NEWS), most=most),
         counts=await report.count_changes(db, replace(where, kinds=query.kinds or NEWS | {EventKind.FIRST})),
         end=await report.end_of_feed(db),
         since=where.since,
@@ -142,7 +142,7 @@ async def newest_changes(
     """Return the newest changes with the blocks that changed. before: the place after which to go on."""
     await report.stamp_feed(db, at=at)
     wanted = ChangeFilter(domain_id=only.id if only is not None else None, kinds=kinds, since=since)
-    return await report.newest_changes(db, wanted, before=before, most=most, blocks=True)
+    return await report.newest_changes(db, wanted, before=before, most=most)
 
 
 async def find_changes(db: Database, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:

@@ -4,13 +4,15 @@
 """
 
 import asyncio
-import os
 import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import psutil
+
+from crawler.app.database import Database
 from crawler.app.delivery.notifications import deliver_due
 from crawler.app.explain import explain_refusal
 from crawler.app.registration import (
@@ -34,14 +36,13 @@ from crawler.engine.resources import open_resources
 from crawler.engine.shift import ShiftHooks, holder_name, run_shift
 from crawler.engine.stats import CrawlStats, FoundPage, LeaseResult, ShiftResult
 from crawler.errors import StoreUnavailable
-from crawler.notify import Delivered
+from crawler.notify.one_subscription import Delivered
 from crawler.plugins import load, require_policy
 from crawler.prune import Pruned, keep_quota
 from crawler.runtime.metrics.counted import counted_into
 from crawler.runtime.secrets import secrets_of
 from crawler.settings import Settings
 from crawler.store import claim, domains, report
-from crawler.store.database import Database
 
 MAX_COUNTED = 100  # domains whose due pages are counted
 NOTIFY_WITHIN = timedelta(seconds=30)  # at the end of a crawl; `recrawl notify run` and the flow go on with the rest
@@ -196,7 +197,6 @@ async def find_targets(
 
 async def crawl(
     db: Database,
-    settings: Settings,
     targets: Targets,
     request: CrawlRequest,
     *,
@@ -210,40 +210,38 @@ async def crawl(
     """
     clock = clock or Clock.at(request.at)
     if request.ignore_pace:
-        settings = settings.model_copy(update={"pace": False})
-    load(settings.plugins)
+        db = replace(db, settings=db.settings.model_copy(update={"pace": False}))
+    load(db.settings.plugins)
     for domain in targets.domains or ():
-        require_policy(domain.settings.revisit, settings.plugins)
-    if settings.database_url is None:
+        require_policy(domain.settings.revisit, db.settings.plugins)
+    if db.settings.database_url is None:
         await free_dead_leases(db)
     if targets.domains and request.ignore_pace:
         await domains.wake(db, targets.domains, at=clock.now())
     limits = CrawlLimits(request.max_pages, request.time_limit, request.stop)
-    async with open_resources(settings, answered=targets.answered, find_secret=secrets_of(settings)) as resources:
+    async with open_resources(db.settings, answered=targets.answered, find_secret=secrets_of(db.settings)) as resources:
         settle_memory()
         shift = await run_shift(
             db,
             resources,
-            settings=settings,
+            settings=db.settings,
             clock=clock,
             holder="/".join(filter(None, (request.stack, holder_name(request.role)))),
             only=targets.domains,
             limits=limits,
-            hooks=_counted(hooks or ShiftHooks(), settings) if request.count_leases else hooks,
+            hooks=_counted(hooks or ShiftHooks(), db.settings) if request.count_leases else hooks,
         )
     result = CrawlResult(shift, clock.now(), targets.domains, was_stopped=request.stop.is_set())
     for domain in targets.domains or ():
         if (unused := resources.answered.get(domain.root)) is not None:
-            await _charge(db, settings, domain, unused, at=result.at)
-    await _add_outlook(db, settings, result)
-    refusals = {
-        url: await explain_refusal(db, settings, domain, url, at=result.at) for domain, url in targets.requested
-    }
+            await _charge(db, domain, unused, at=result.at)
+    await _add_outlook(db, result)
+    refusals = {url: await explain_refusal(db, domain, url, at=result.at) for domain, url in targets.requested}
     result.refused = {url: why for url, why in refusals.items() if why}
     if not result.was_stopped:
         result.pruned = await _keep_quotas(db, shift.by_domain)
         if request.notify:
-            await _notify(db, settings, result, clock=clock, stop=request.stop)
+            await _notify(db, result, clock=clock, stop=request.stop)
     return result
 
 
@@ -260,18 +258,8 @@ async def free_dead_leases(db: Database) -> None:
     for holder in await report.holders(db):
         machine, _, rest = holder.partition("/")
         pid = rest.partition("/")[0]
-        if machine == socket.gethostname() and pid.isdigit() and not _is_alive(int(pid)):
+        if machine == socket.gethostname() and pid.isdigit() and not psutil.pid_exists(int(pid)):
             await domains.expire_leases(db, holder_prefix=f"{machine}/{pid}/")
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _counted(hooks: ShiftHooks, settings: Settings) -> ShiftHooks:
@@ -288,22 +276,22 @@ def _counted(hooks: ShiftHooks, settings: Settings) -> ShiftHooks:
     return ShiftHooks(progress, walk_lease)
 
 
-async def _charge(db: Database, settings: Settings, domain: Domain, answer: Fetched, *, at: datetime) -> None:
+async def _charge(db: Database, domain: Domain, answer: Fetched, *, at: datetime) -> None:
     """Charge a request that no visit was made of to its domain and to the shared budget."""
     taken = {"requests": 1, "received_bytes": answer.received_bytes}
     await claim.charge(db, domain, **taken, at=at)
-    if settings.shared_budget.is_limited:
+    if db.settings.shared_budget.is_limited:
         await claim.charge_shared_budget(db, **taken, at=at)
 
 
-async def _add_outlook(db: Database, settings: Settings, result: CrawlResult) -> None:
+async def _add_outlook(db: Database, result: CrawlResult) -> None:
     """Add why domains wait, when the next one is due and, after a stop, how much is left.
 
     The next report of a large domain counts it anew where this crawl may have changed much of it.
     """
     if result.was_stopped:
         result.left = await count_due(db, result.domains, at=result.at)
-    result.waits = await _find_waits(db, settings, result)
+    result.waits = await _find_waits(db, result)
     waking = []
     for domain in result.domains or ():
         stats = result.shift.by_domain.get(domain.authority)
@@ -316,14 +304,14 @@ async def _add_outlook(db: Database, settings: Settings, result: CrawlResult) ->
     result.next_due_at = min(waking, default=None)
 
 
-async def _find_waits(db: Database, settings: Settings, result: CrawlResult) -> Sequence[tuple[Domain, Wait | None]]:
+async def _find_waits(db: Database, result: CrawlResult) -> Sequence[tuple[Domain, Wait | None]]:
     """Return the domains that a crawl has left waiting: named ones, or those in which something is due."""
     if result.domains is None:
-        return await waiting_domains(db, settings, at=result.at, requested=has_effect(result.shift))
+        return await waiting_domains(db, at=result.at, requested=has_effect(result.shift))
     found: list[tuple[Domain, Wait | None]] = []
     for domain in result.domains:
         stats = result.shift.by_domain.get(domain.authority)
-        wait = await why_not_now(db, domain, settings, at=result.at)
+        wait = await why_not_now(db, domain, at=result.at)
         is_left = stats is None or not stats.looks or (wait is not None and wait.pages > 0)
         if is_left and domain.authority not in result.shift.holds:
             found.append((domain, None if wait is not None and wait.reason is WaitReason.NO_WORKER else wait))
@@ -338,9 +326,9 @@ async def _keep_quotas(db: Database, names: Collection[str]) -> list[Pruned]:
     return [each for each in done if each is not None]
 
 
-async def _notify(db: Database, settings: Settings, result: CrawlResult, *, clock: Clock, stop: asyncio.Event) -> None:
+async def _notify(db: Database, result: CrawlResult, *, clock: Clock, stop: asyncio.Event) -> None:
     """Tell subscribers what was found. Whoever cannot be told now is told later, which fails no crawl."""
     try:
-        result.delivered = await deliver_due(db, settings, clock=clock, within=NOTIFY_WITHIN, stop=stop)
+        result.delivered = await deliver_due(db, clock=clock, within=NOTIFY_WITHIN, stop=stop)
     except StoreUnavailable as error:
         result.notify_error = str(error)

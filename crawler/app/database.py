@@ -3,14 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from crawler.errors import failure_in
 from crawler.runtime.stack import crawl_database
 from crawler.settings import Settings
-from crawler.store.database import Database, open_database
+from crawler.store import database
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Database(database.Database):
+    """The database of a crawl, open, with the settings of whoever opened it."""
+
+    settings: Settings
 
 
 @asynccontextmanager
@@ -21,8 +29,8 @@ async def open_database_of(settings: Settings, *, connections: int = 8) -> Async
     Raises StoreUnavailable where nothing answers, CrawlerError for a database that the user has to migrate.
     """
     with crawl_database(settings) as url:
-        async with open_database(url, connections=connections) as db:
-            yield db
+        async with database.open_database(url, connections=connections) as db:
+            yield Database(db.pool, settings)
 
 
 def run_with_database(
@@ -38,8 +46,8 @@ def run_with_database(
     """
 
     async def opened(url: str) -> T:
-        async with open_database(url, connections=connections) as db:
-            return await work(db)
+        async with database.open_database(url, connections=connections) as db:
+            return await work(Database(db.pool, settings))
 
     with crawl_database(settings) as url:
         try:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.database import Database
 from crawler.app.registration import (
     FoundDomain,
     charge,
@@ -35,10 +36,9 @@ from crawler.prune import foretold
 from crawler.runtime.secrets import why_missing
 from crawler.settings import Settings
 from crawler.store import claim, domains, record
-from crawler.store.database import Database
 from crawler.store.domains import Listed
 from crawler.store.domains import every as list_domains
-from crawler.store.retention import SizeEstimate
+from crawler.store.retention.estimate import SizeEstimate
 
 ROOTS_AT_ONCE = 16  # asked at a time: each is another server
 
@@ -69,7 +69,6 @@ class Added:
 
 async def add_domains(
     db: Database,
-    settings: Settings,
     names: Sequence[str],
     patch: SettingsPatch,
     *,
@@ -84,18 +83,18 @@ async def add_domains(
     them, or charges their requests.
     Raises BadInput for settings that cannot be.
     """
-    domain_settings = settings_of_new(patch, settings)
+    domain_settings = settings_of_new(patch, db.settings)
     known = {name: domain for name in names if (domain := await _registered(db, name)) is not None}
     added = []
-    async with _open_roots(db, settings, domain_settings, at=at) as roots:
+    async with _open_roots(db, domain_settings, at=at) as roots:
         unknown = [name for name in names if name not in known]
-        found = iter(await _look_up_all(roots, unknown, settings, domain_settings, offline=offline, at=at))
+        found = iter(await _look_up_all(roots, unknown, domain_settings, offline=offline, at=at))
         for name in names:
             what = known[name] if name in known else next(found)
             if isinstance(what, FoundDomain) and (existing := await domains.find(db, what.authority)) is not None:
                 if what.requests:
                     await domains.probed(
-                        db, existing, delay=settings.delay_of(existing.settings, is_own=existing.is_own)
+                        db, existing, delay=db.settings.delay_of(existing.settings, is_own=existing.is_own)
                     )
                     await charge(db, existing, what, at=at)
                 what = existing  # named by a name of it that was not known
@@ -110,7 +109,7 @@ async def add_domains(
                     roots.leave_out(answer)
                     what = what.without_answer()
                 is_own = is_own_server(what.authority, what.addresses, allow_private=domain_settings.allow_private)
-                delay = settings.delay_of(domain_settings, is_own=is_own) if what.requests else timedelta(0)
+                delay = db.settings.delay_of(domain_settings, is_own=is_own) if what.requests else timedelta(0)
                 domain = await register(db, what, domain_settings, delay=delay, at=at)
                 added.append(Added(name, domain, is_new=True, warning=what.warning, answer=answer))
             except BadInput as error:
@@ -134,26 +133,25 @@ async def _registered(db: Database, name: str) -> Domain | None:
 
 
 @asynccontextmanager
-async def _open_roots(
-    db: Database, settings: Settings, domain_settings: DomainSettings, *, at: datetime
-) -> AsyncIterator[RootProbe]:
+async def _open_roots(db: Database, domain_settings: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
     """Open what fetches the roots of domains with these settings; the shared budget is charged in the end."""
     from crawler.fetch import Http  # noqa: PLC0415  aiohttp has 8 MB, and whoever shows pages fetches nothing
 
-    left = await claim.left_of_shared_budget(db, settings.shared_budget, at=at)
+    left = await claim.left_of_shared_budget(db, db.settings.shared_budget, at=at)
     async with Http(
-        user_agent=settings.user_agent,
+        user_agent=db.settings.user_agent,
         allow_private=domain_settings.allow_private,
-        max_body_bytes=settings.max_body_bytes,
+        max_body_bytes=db.settings.max_body_bytes,
     ) as web:
         roots = RootProbe(
             web,
-            delay=settings.delay_of(domain_settings, is_own=False),
-            agent=settings.agent,
+            delay=db.settings.delay_of(domain_settings, is_own=False),
+            agent=db.settings.agent,
             left=left,
             language=domain_settings.language,
-            exempt=settings.exempt_addresses,
-            own_delay=settings.delay_of(domain_settings, is_own=domain_settings.allow_private),
+            exempt=db.settings.exempt_addresses,
+            own_delay=db.settings.delay_of(domain_settings, is_own=domain_settings.allow_private),
+            deadline=db.settings.deadline,
         )
         try:
             yield roots
@@ -165,13 +163,7 @@ async def _open_roots(
 
 
 async def _look_up_all(
-    roots: RootProbe,
-    names: Sequence[str],
-    settings: Settings,
-    domain_settings: DomainSettings,
-    *,
-    offline: bool,
-    at: datetime,
+    roots: RootProbe, names: Sequence[str], domain_settings: DomainSettings, *, offline: bool, at: datetime
 ) -> list[FoundDomain | BadInput]:
     silent = _why_unasked(domain_settings, at=at)
     most = 0 if domain_settings.bytes_per_day == 0 else domain_settings.budget_per_day
@@ -183,7 +175,7 @@ async def _look_up_all(
                 found = unasked(name)
                 return found if offline else replace(found, warning=f"{found.authority} was not asked: {silent}")
             async with turn:
-                return await look_up(roots, name, deadline=settings.deadline, most=most)
+                return await look_up(roots, name, most=most)
         except BadInput as error:
             return error
 
@@ -233,7 +225,7 @@ class DomainDetails:
     storage: SizeEstimate
 
 
-async def inspect_domain(db: Database, settings: Settings, name: str, *, at: datetime | None = None) -> DomainDetails:
+async def inspect_domain(db: Database, name: str, *, at: datetime | None = None) -> DomainDetails:
     """Return how a domain stands at an instant; None is now. Raises BadInput for one before its last visit."""
     domain = await domain_named(db, name)
     if at is not None:
@@ -242,7 +234,7 @@ async def inspect_domain(db: Database, settings: Settings, name: str, *, at: dat
     return DomainDetails(
         domain=domain,
         status=await domains.status_of(db, domain, at=instant),
-        wait=await why_not_now(db, domain, settings, at=instant),
+        wait=await why_not_now(db, domain, at=instant),
         storage=await foretold(db, domain),
     )
 
@@ -261,7 +253,7 @@ def describe_domain(domain: Domain) -> dict[str, object]:
 
 
 async def change_settings(
-    db: Database, settings: Settings, domain: Domain, patch: SettingsPatch, *, unset: Sequence[str] = (), at: datetime
+    db: Database, domain: Domain, patch: SettingsPatch, *, unset: Sequence[str] = (), at: datetime
 ) -> Domain:
     """Put the named options back at their defaults, then apply the patch; return the changed domain. Raises BadInput.
 
@@ -269,7 +261,7 @@ async def change_settings(
     """
     domain_settings = patch.applied_to(without_settings(domain.settings, unset))
     if "revisit" in patch.values:
-        require_policy(domain_settings.revisit, settings.plugins)
+        require_policy(domain_settings.revisit, db.settings.plugins)
     more = [url_of(f"{domain.root}{seed[1:]}" if seed.startswith("/") else seed) for seed in patch.seeds]
     seeds = [*domain_settings.seeds, *home_seeds(scope_of(domain, domain_settings), more)]
     return await domains.change(db, domain, replace(domain_settings, seeds=tuple(dict.fromkeys(seeds))), at=at)

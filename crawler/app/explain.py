@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.database import Database
 from crawler.app.registration import not_registered, require_not_before_last_visit, url_of
 from crawler.app.status import page_wait
 from crawler.core.change.explain import explain_blocks
@@ -28,7 +29,6 @@ from crawler.planner.page_value import Due, chance_unchanged, due_today, value_n
 from crawler.plugins import defaults_with, load
 from crawler.settings import Settings
 from crawler.store import domains, record, report
-from crawler.store.database import Database
 from crawler.store.learned.memories import mask_of
 from crawler.store.report import Explanation, FeedItem, GivenDate, ListReport, PageFacts
 
@@ -71,9 +71,7 @@ class UnknownUrl:
     reason: str
 
 
-async def explain_url(
-    db: Database, settings: Settings, text: str, *, at: datetime | None
-) -> UrlExplanation | UnknownUrl:
+async def explain_url(db: Database, text: str, *, at: datetime | None) -> UrlExplanation | UnknownUrl:
     """Explain the URL that a user typed. at: knowledge time; None for now. Raises BadInput."""
     url = url_of(text)
     domain = await domains.find(db, authority_of(url))
@@ -81,12 +79,13 @@ async def explain_url(
         return UnknownUrl(url, await not_registered(db, authority_of(url)))
     if at is not None:
         await require_not_before_last_visit(db, [domain], at)
-    return await explain_page(db, settings, domain, url, at=at or datetime.now(UTC))
+    return await explain_page(db, domain, url, at=at or datetime.now(UTC))
 
 
-async def explain_page(db: Database, settings: Settings, domain: Domain, url: Url, *, at: datetime) -> UrlExplanation:
+async def explain_page(db: Database, domain: Domain, url: Url, *, at: datetime) -> UrlExplanation:
     """Explain a URL of a domain at an instant."""
-    scope, rules = scope_of_pages(domain, settings), PageRules(domain.settings.rules, load(settings.plugins).page_score)
+    settings, rules = db.settings, PageRules(domain.settings.rules, load(db.settings.plugins).page_score)
+    scope = scope_of_pages(domain, settings)
     url = scope.home(url)
     known = await report.explain(db, domain, url, at=at, defaults=defaults_with(settings.defaults, settings.plugins))
     refusal = format_refusal(url, scope, known.robots, agent=settings.agent)
@@ -106,7 +105,7 @@ async def explain_page(db: Database, settings: Settings, domain: Domain, url: Ur
         change_rate=format_change_rate(page, known.prior_source),
         signals=format_signals(known, page) if page.version else "",
         scripts=format_scripts(known),
-        waits=await page_wait(db, domain, settings, at=at),
+        waits=await page_wait(db, domain, at=at),
         due=today,
         fresh=chance_unchanged(known, page),
         value=value_now(known, page, rules),
@@ -115,11 +114,11 @@ async def explain_page(db: Database, settings: Settings, domain: Domain, url: Ur
     )
 
 
-async def explain_refusal(db: Database, settings: Settings, domain: Domain, url: Url, *, at: datetime) -> str:
+async def explain_refusal(db: Database, domain: Domain, url: Url, *, at: datetime) -> str:
     """Return why a URL of a domain may not be fetched now; empty if it may."""
-    scope = scope_of_pages(domain, settings)
+    settings = db.settings
     known = await report.explain(db, domain, url, at=at, defaults=defaults_with(settings.defaults, settings.plugins))
-    return format_refusal(url, scope, known.robots, agent=settings.agent)
+    return format_refusal(url, scope_of_pages(domain, settings), known.robots, agent=settings.agent)
 
 
 def scope_of_pages(domain: Domain, settings: Settings) -> Scope:
@@ -153,23 +152,21 @@ class PageDetails:
     dates: list[GivenDate]
 
 
-async def explain_details(db: Database, settings: Settings, explanation: UrlExplanation) -> PageDetails:
+async def explain_details(db: Database, explanation: UrlExplanation) -> PageDetails:
     """Return what is compared of a page, and what sitemaps and feeds say of it."""
     key = key_of(explanation.url)
     page = explanation.known.page
-    content = await _compared_content(db, settings, explanation.domain, page) if page else None
+    content = await _compared_content(db, explanation.domain, page) if page else None
     lists = await report.lists_of(db, explanation.domain, key=key)
     return PageDetails(content, lists[0] if lists else None, await report.dates_given(db, explanation.domain, key))
 
 
-async def _compared_content(
-    db: Database, settings: Settings, domain: Domain, page: PageFacts
-) -> ComparedContent | None:
+async def _compared_content(db: Database, domain: Domain, page: PageFacts) -> ComparedContent | None:
     kept = await record.stored_body(db, domain.id, key_of(page.url), page.version, text_digest=b"")
     if kept is None:
         return None
     body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
-    async with ParserPool(1, few=1, plugins=load(settings.plugins)) as readers:
+    async with ParserPool(1, few=1, plugins=load(db.settings.plugins)) as readers:
         parser = DomainParser(readers, PageRules(domain.settings.rules))
         whole, seen = await parser.blocks(body, page.url, view=WHOLE), await parser.blocks(body, page.url)
     if whole is None or seen is None:

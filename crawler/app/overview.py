@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from crawler.app.database import Database
 from crawler.app.reports import calibration_of
 from crawler.app.status import Wait, why_not_now
 from crawler.core.domain import Domain
 from crawler.core.http.traffic import TrafficHour
 from crawler.core.visit.visit import CountedAs
 from crawler.errors import failure_in
-from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
+from crawler.planner.forecast import Forecast, ForecastStep, forecast
 from crawler.planner.traffic import JudgedHour, judged_hours
-from crawler.settings import Settings
 from crawler.store import domains, report, subscriptions
-from crawler.store.database import Database
 from crawler.store.learned.credibility import TrustRow, trust_rows
 from crawler.store.plan import Calibration
 from crawler.store.report import HOWEVER_OLD, KEPT_FOR, Alike, DomainReport, ListReport, PageLine, PastFreshness
@@ -132,8 +131,7 @@ async def summarize_domain(
     # Evenly over the window, or over the domain's life where that is shorter.
     length = min(window, max(found.at - domain.registered_at, timedelta(0)))
     at_each = [found.at - length + length * n / instants for n in range(instants)]
-    half = sample // 2
-    past = await report.freshness_over_time(db, domain, instants=at_each, by_rank=half, by_chance=half)
+    past = await report.freshness_over_time(db, domain, instants=at_each, sample=sample)
     if found.freshness is not None and found.freshness_plain is not None:
         past.append(PastFreshness(found.at, found.known, found.freshness, found.freshness_plain))
     return DomainCard(
@@ -193,12 +191,7 @@ class DomainFacts:
 
 
 async def examine_domain(
-    db: Database,
-    settings: Settings,
-    card: DomainCard,
-    *,
-    kept_for: timedelta = KEPT_FOR,
-    most_planned: int | None = None,
+    db: Database, card: DomainCard, *, kept_for: timedelta = KEPT_FOR, most_planned: int | None = None
 ) -> DomainFacts:
     """Return all about the domain of a card, at the instant of its report.
 
@@ -208,7 +201,7 @@ async def examine_domain(
     async with _at_once() as tasks:  # several connections, since each waits for the database
         weighing = tasks.create_task(report.pages(db, domain, top=MOST_WEIGHED, at=now, kept_for=kept_for))
         forecasting = tasks.create_task(
-            forecast(db, domain, at=now, settings=settings, sample=FORECAST_PAGES, most_domains=most_planned)
+            forecast(db, domain, at=now, settings=db.settings, sample=FORECAST_PAGES, most_domains=most_planned)
         )
         grouping = tasks.create_task(_groups(db, domain, card, kept_for=kept_for))
         comparing = tasks.create_task(report.usual_alike(db, domain, at=now, kept_for=kept_for))
@@ -216,7 +209,7 @@ async def examine_domain(
     weighed = tuple(weighing.result())
     return DomainFacts(
         card=card,
-        wait=await why_not_now(db, domain, settings, at=now),
+        wait=await why_not_now(db, domain, at=now),
         worries=worries_of(weighed),
         weighed=weighed,
         forecast=forecasting.result(),
@@ -231,20 +224,19 @@ async def examine_domain(
 async def _groups(db: Database, domain: Domain, card: DomainCard, *, kept_for: timedelta) -> tuple[PageGroup, ...]:
     """The pages that fail, are gone, have moved or may not be fetched, and those that need a browser."""
 
-    async def found(**which: Any) -> tuple[PageLine, ...]:
-        return tuple(
-            await report.pages(db, domain, top=MOST_GROUPED + 1, at=card.report.at, kept_for=kept_for, **which)
-        )
+    async def found(which: str) -> tuple[PageLine, ...]:
+        at = card.report.at
+        return tuple(await report.pages(db, domain, top=MOST_GROUPED + 1, at=at, which=which, kept_for=kept_for))
 
-    groups = [PageGroup("Failing", failing := await found(failing=True), len(failing))]
+    groups = [PageGroup("Failing", failing := await found(report.FAILING), len(failing))]
     for title, state, count in (
         ("Gone", CountedAs.GONE, card.report.gone),
         ("Dead links", CountedAs.DEAD_LINK, card.report.dead_links),
         ("Moved", CountedAs.MOVED, card.report.moved),
         ("May not be fetched", CountedAs.REFUSED, card.report.refused),
     ):
-        groups += [PageGroup(title, await found(state=state), count)] if count else []
-    groups.append(PageGroup("Rendered in a browser", rendered := await found(rendered=True), len(rendered)))
+        groups += [PageGroup(title, await found(state), count)] if count else []
+    groups.append(PageGroup("Rendered in a browser", rendered := await found(report.RENDERED), len(rendered)))
     return tuple(
         replace(group, pages=group.pages[:MOST_GROUPED], count=None if group.count == MOST_GROUPED + 1 else group.count)
         for group in groups

@@ -3,19 +3,10 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.database import Database
 from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit, scope_of, url_of
 from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES
-from crawler.core.change.word_diff import (
-    BlockDiff,
-    BlockStatus,
-    Hunk,
-    PageDiff,
-    RunKind,
-    WordRun,
-    diff_words,
-    excerpt,
-    with_marks,
-)
+from crawler.core.change.word_diff import BlockDiff, BlockStatus, PageDiff, RunKind, WordRun, with_marks
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url, authority_of, key_of, path_and_query
 from crawler.core.opic.order import Order
@@ -26,20 +17,8 @@ from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, CrawlerError
 from crawler.format.values import format_when
 from crawler.plugins import load
-from crawler.settings import Settings
 from crawler.store import domains, report
-from crawler.store.database import Database
-from crawler.store.report import (
-    Alike,
-    ChangeFilter,
-    Edit,
-    Near,
-    PageLine,
-    PageVersion,
-    PastPage,
-    TakenPage,
-    VersionContent,
-)
+from crawler.store.report import Alike, ChangeFilter, Near, PageLine, PageVersion, PastPage, TakenPage, VersionContent
 from crawler.times import format_instant
 
 WantedVersion = int | timedelta | datetime | None  # a number, the one of so long ago or of an instant; None: the newest
@@ -117,14 +96,7 @@ class VersionDiff:
 
 
 async def compare_versions(
-    db: Database,
-    settings: Settings,
-    text: str,
-    *,
-    before: WantedVersion,
-    after: WantedVersion,
-    context: int,
-    now: datetime,
+    db: Database, text: str, *, before: WantedVersion, after: WantedVersion, context: int, now: datetime
 ) -> VersionDiff:
     """Compare two versions of a page, block by block and word by word.
 
@@ -139,7 +111,7 @@ async def compare_versions(
             f"{format_when(new.version.at, now=now)}, and nothing to compare it with: recrawl show {url}"
         )
     old = await version_named(db, domain, url, new.version.number - 1 if before is None else before, now=now)
-    async with ParserPool(1, few=2, plugins=load(settings.plugins)) as readers:
+    async with ParserPool(1, few=2, plugins=load(db.settings.plugins)) as readers:
         return VersionDiff(
             domain, old, new, await diff_versions(db, domain, old, new, readers=readers, context=context)
         )
@@ -224,10 +196,10 @@ async def list_pages(
             return PageListing(every, [], await report.pages_at(db, every[0], at=at, most=max_count))
     if at is not None:
         await require_not_before_last_visit(db, every, at)
-    wanted = CountedAs(state) if state is not None and state != FAILED else None
+    which = report.FAILING if state == FAILED else state or report.ALL
     found: list[PageLine] = []
     for domain in every:
-        found += await report.pages(db, domain, top=max_count, at=at or now, state=wanted, failing=state == FAILED)
+        found += await report.pages(db, domain, top=max_count, at=at or now, which=which)
     if len(every) > 1:
         found.sort(key=lambda page: -(page.importance or -1))
     return PageListing(every, found[:max_count])

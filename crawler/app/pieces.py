@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 
+from crawler.app.database import Database
 from crawler.app.rules import make_rule, with_rule
 from crawler.core.change.explain import ExplainedBlock, Why, explain_blocks
 from crawler.core.domain import Domain
@@ -18,7 +19,6 @@ from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.errors import BadInput
 from crawler.format.texts import REPLACED, harmless
 from crawler.store import report
-from crawler.store.database import Database
 from crawler.store.learned.memories import mask_of
 from crawler.store.report import VersionContent
 

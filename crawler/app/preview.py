@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from crawler.app.database import Database
 from crawler.app.registration import find_domains, require_not_before_last_visit, scope_of, url_of
 from crawler.app.status import Wait, WaitReason, why_not_now
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http.urls import Authority, Url, authority_of, path_and_query
 from crawler.core.visit.visit import State, Target
 from crawler.plugins import defaults_with
-from crawler.settings import Settings
 from crawler.store import domains, hand_out, report
-from crawler.store.database import Database
 from crawler.store.report import Workload
 
 SHOWN = 20
@@ -69,12 +68,7 @@ class CrawlPreviews(NamedTuple):
 
 
 async def preview_crawl(
-    db: Database,
-    settings: Settings,
-    names: Sequence[str] = (),
-    *,
-    max_pages: int | None = None,
-    at: datetime | None = None,
+    db: Database, names: Sequence[str] = (), *, max_pages: int | None = None, at: datetime | None = None
 ) -> CrawlPreviews:
     """Return what a crawl of these names, or of all domains, would begin with. Raises BadInput as the crawl does."""
     known: dict[int, Domain] = {}
@@ -89,17 +83,17 @@ async def preview_crawl(
     if at is not None or names:
         await require_not_before_last_visit(db, wanted, at)
     instant = at or datetime.now(UTC)
-    found = [await _preview(db, settings, each, names, max_pages=max_pages, at=instant) for each in wanted]
+    found = [await _preview(db, each, names, max_pages=max_pages, at=instant) for each in wanted]
     return CrawlPreviews(found, list(unknown))
 
 
 async def _preview(
-    db: Database, settings: Settings, domain: Domain, names: Sequence[str], *, max_pages: int | None, at: datetime
+    db: Database, domain: Domain, names: Sequence[str], *, max_pages: int | None, at: datetime
 ) -> CrawlPreview:
-    defaults = defaults_with(settings.defaults, settings.plugins)
+    defaults = defaults_with(db.settings.defaults, db.settings.plugins)
     first = await hand_out.preview(db, domain, most=min(max_pages or SHOWN, SHOWN), at=at, defaults=defaults)
     # What would keep this crawl from fetching: it needs no worker, and where it names the domain, no pace.
-    wait = await why_not_now(db, domain, settings, at=at)
+    wait = await why_not_now(db, domain, at=at)
     is_held = wait is not None and (wait.reason.is_obstacle or (wait.reason is WaitReason.PACED and not names))
     return CrawlPreview(
         domain=domain,
@@ -108,7 +102,7 @@ async def _preview(
         first=tuple(first),
         most=max_pages,
         wait=wait if is_held else None,
-        delay=settings.delay_of(domain.settings, is_own=domain.is_own),
+        delay=db.settings.delay_of(domain.settings, is_own=domain.is_own),
         named=tuple(dict.fromkeys(url for name in names if (url := _page_in(name, domain)))),
     )
 

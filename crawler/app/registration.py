@@ -4,7 +4,7 @@ Of a new domain robots.txt is asked and, where that allows it, its root, so that
 followed within the registrable domain.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -38,7 +38,6 @@ if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
     from crawler.fetch import Http
 
 MOST_HOPS = 5  # apex to www and http to https are two; more is a loop or a joke
-DEADLINE = timedelta(seconds=20)
 CLOSE = 0.8  # of difflib's ratio: one letter of five, or a subdomain that was left out
 
 
@@ -91,9 +90,7 @@ def unasked(text: str) -> FoundDomain:
     return replace(found, seeds=_extra_seed(url, found))
 
 
-async def look_up(
-    roots: RootProbe, text: str, *, deadline: timedelta = DEADLINE, most: int | None = None
-) -> FoundDomain:
+async def look_up(roots: RootProbe, text: str, *, most: int | None = None) -> FoundDomain:
     """Ask the root of what a person typed, a URL or a name, and follow it within the registrable domain.
 
     Each root's robots.txt is asked before, and the root only where that allows it; else the domain is registered as far
@@ -105,7 +102,7 @@ async def look_up(
     else's domain. A server that refuses, is silent or fails is registered with a warning.
     """
     url = url_of(text)
-    trail = RedirectChain(roots, _root(url), deadline, most)
+    trail = RedirectChain(roots, _root(url), most)
     if not trail.may_ask():
         return replace(unasked(text), warning=f"{authority_of(url)} was not asked: no budget allows a request today")
     addresses = await _addresses(roots.web, authority_of(url))

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from crawler.app.database import Database
 from crawler.app.registration import find_domains
 from crawler.app.status import waiting_lines
 from crawler.core.budget.cost import Price
@@ -12,7 +13,7 @@ from crawler.core.budget.hours import week_from
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.calibration import Agreement
-from crawler.planner.audit import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
+from crawler.planner.audit import LOOKED_BACK, DomainAudit, audit_domains, findings
 from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
 from crawler.planner.plan import Planned, plan_domains
 from crawler.planner.traffic import JudgedHour, TrafficFinding, judged_hours, traffic_findings
@@ -23,7 +24,6 @@ from crawler.runtime.pages import pages_origin
 from crawler.runtime.stack import is_without_worker
 from crawler.settings import Settings
 from crawler.store import record, report
-from crawler.store.database import Database
 from crawler.store.learned.credibility import TrustRow, trust_rows
 from crawler.store.plan import Calibration, calibration
 from crawler.store.report import HOWEVER_OLD, KEPT_FOR, DomainReport, ListReport, SourceFacts
@@ -44,7 +44,7 @@ class FullReport:
 
 
 async def report_domains(
-    db: Database, settings: Settings, name: str | None, *, window: timedelta, at: datetime | None
+    db: Database, name: str | None, *, window: timedelta, at: datetime | None
 ) -> tuple[list[FullReport], list[str]]:
     """Return the reports of one domain, or of all, and a sentence for each where a requested page waits.
 
@@ -63,7 +63,7 @@ async def report_domains(
         for domain in wanted
         if (each := await report.domain_report(db, domain, at=instant, window=window)) is not None
     ]
-    return found, await waiting_lines(db, settings, at=instant, only=wanted, requested=True)
+    return found, await waiting_lines(db, at=instant, only=wanted, requested=True)
 
 
 async def measure_freshness(
@@ -132,20 +132,20 @@ class HourlyPlan:
     traffic: Sequence[TrafficFinding]
 
 
-async def plan(db: Database, settings: Settings, *, only: str | None = None, at: datetime | None) -> list[Planned]:
+async def plan(db: Database, *, only: str | None = None, at: datetime | None) -> list[Planned]:
     """Set the prices of all domains, or of one as if there were no other. Raises BadInput.
 
     at: knowledge time, which must not be before a last visit; None for now.
     """
-    load(settings.plugins)
+    load(db.settings.plugins)
     found = await find_domains(db, only, at=at)
     chosen = None if only is None else found[0]
-    return await plan_domains(db, at=at or datetime.now(UTC), settings=settings, only=chosen)
+    return await plan_domains(db, at=at or datetime.now(UTC), settings=db.settings, only=chosen)
 
 
-async def plan_hourly(db: Database, settings: Settings, *, at: datetime) -> HourlyPlan:
+async def plan_hourly(db: Database, *, at: datetime) -> HourlyPlan:
     """Plan all domains, make pages comparable, propose shared schedules, count, keep quotas, look for what is off."""
-    planned = await plan_domains(db, at=at, settings=settings)
+    planned = await plan_domains(db, at=at, settings=db.settings)
     wanted = [each.domain for each in planned]
     for domain in wanted:
         await report.fill(db, domain, chunks=COMPARED)
@@ -164,16 +164,14 @@ async def _below_target(db: Database, planned: Planned, *, at: datetime) -> Belo
     return BelowTarget(planned.domain.authority, found.freshness, target, planned.plan.finding)
 
 
-async def forecast_domain(
-    db: Database, settings: Settings, name: str, *, at: datetime | None
-) -> tuple[Domain, Forecast | None]:
+async def forecast_domain(db: Database, name: str, *, at: datetime | None) -> tuple[Domain, Forecast | None]:
     """Return what more and fewer requests would buy in a domain; None if no page could become stale yet.
 
     at: as in `plan`.  Raises BadInput.
     """
-    load(settings.plugins)
+    load(db.settings.plugins)
     (domain,) = await find_domains(db, name, at=at)
-    return domain, await forecast(db, domain, at=at or datetime.now(UTC), settings=settings)
+    return domain, await forecast(db, domain, at=at or datetime.now(UTC), settings=db.settings)
 
 
 async def audit(db: Database, name: str | None, *, at: datetime | None) -> list[DomainAudit]:

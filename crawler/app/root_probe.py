@@ -17,7 +17,7 @@ from crawler.engine.requests.requester import PacedWeb
 from crawler.engine.requests.robots import ask_for_robots
 from crawler.store.claim import slotted
 
-if TYPE_CHECKING:  # as in register.py
+if TYPE_CHECKING:  # as in registration.py
     from crawler.fetch import Http
 
 
@@ -27,7 +27,7 @@ class RootProbe:
 
     agent: the product token by which robots.txt names us.  left: requests that all of them together may still take;
     None: no limit.  language: as in Http.fetch.  exempt: networks where one address serves many independent sites.
-    own_delay: in place of `delay` where all addresses are private ones.
+    own_delay: in place of `delay` where all addresses are private ones.  deadline: of one request.
     """
 
     web: "Http"
@@ -37,6 +37,7 @@ class RootProbe:
     language: str = ""
     exempt: Sequence[str] = ()
     own_delay: timedelta | None = None
+    deadline: timedelta = timedelta(seconds=20)
     requests: int = 0
     received_bytes: int = 0
     # By address, or by name where there is none, or one that many share.
@@ -69,12 +70,12 @@ class RootProbe:
         self.requests -= 1
         self.received_bytes -= answer.received_bytes
 
-    async def ask(self, url: Url, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS) -> Answer:
+    async def ask(self, url: Url, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         """One request, when the authority's turn has come."""
         self.requests += 1
         place = await self._place(authority_of(url))
         async with self._turns[place]:
-            server = PacedWeb(self.web, self._pacers[place], deadline=deadline, language=self.language)
+            server = PacedWeb(self.web, self._pacers[place], deadline=self.deadline, language=self.language)
             answer = await server.fetch(url, bounds=bounds)
         self.received_bytes += answer.received_bytes
         return answer
@@ -89,7 +90,6 @@ class RedirectChain:
 
     roots: RootProbe
     at: Url
-    deadline: timedelta
     most: int | None = None
     names: list[Authority] = field(default_factory=list)
     robots: dict[Url, Answer] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class RedirectChain:
         if isinstance(said, Unreached) and root not in self.led_away:
             return said
         delay = self.rules_of(root).crawl_delay(self.roots.agent) or timedelta(0)
-        if self.robots_of(root) is None or not self.allows(root) or delay > self.deadline or not self.may_ask():
+        if self.robots_of(root) is None or not self.allows(root) or delay > self.roots.deadline or not self.may_ask():
             return None
         await self.roots.slow_down(authority_of(root), delay)
         return await self._send(root)
@@ -147,6 +147,6 @@ class RedirectChain:
 
     async def _send(self, url: Url, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         self.requests += 1
-        answer = await self.roots.ask(url, deadline=self.deadline, bounds=bounds)
+        answer = await self.roots.ask(url, bounds)
         self.received_bytes += answer.received_bytes
         return answer

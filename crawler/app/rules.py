@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from crawler.app.database import Database
 from crawler.core.domain import Domain
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.rendering.memory import RenderMode
 from crawler.errors import BadInput
 from crawler.store import domains
-from crawler.store.database import Database
 from crawler.store.domain_rows import count_limited_pages
 
 MAX_RULES = 1000  # each is asked about every page that is handed out

@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 
+from crawler.app.database import Database
 from crawler.core.budget.hours import opening
 from crawler.core.domain import Domain, DomainStatus
 from crawler.format.reasons import format_reason
 from crawler.format.values import format_count, format_when
 from crawler.runtime.stack import is_without_worker
-from crawler.settings import Settings
 from crawler.store import claim, domains
-from crawler.store.database import Database
 
 MAX_LOOKED_AT = 1000  # domains, to find those that wait
 MAX_NAMED = 10  # of these
@@ -85,20 +84,20 @@ class Wait:
     pages: int = 0
 
 
-async def why_not_now(db: Database, domain: Domain, settings: Settings, *, at: datetime) -> Wait | None:
+async def why_not_now(db: Database, domain: Domain, *, at: datetime) -> Wait | None:
     """Return why nothing of a domain is being fetched at an instant; None if a worker fetches from it any moment.
 
     Raises BadInput if the domain was removed meanwhile.
     """
     status = await domains.status_of(db, domain, at=at)
     wait = _obstacle(domain, status, at=at)
-    if wait is None and await claim.left_of_shared_budget(db, settings.shared_budget, at=at) == 0:
+    if wait is None and await claim.left_of_shared_budget(db, db.settings.shared_budget, at=at) == 0:
         wait = Wait(WaitReason.SHARED_BUDGET_SPENT, _next_day(domain, at))
     if wait is None and status.addresses_busy:
         wait = Wait(WaitReason.ADDRESS_BUSY)
     if wait is None and not status.requested and not status.has_inbox:
-        wait = _idleness(status, at=at, is_shared=settings.shared_budget.is_limited)
-    if wait is None and is_without_worker(settings):
+        wait = _idleness(status, at=at, is_shared=db.settings.shared_budget.is_limited)
+    if wait is None and is_without_worker(db.settings):
         wait = Wait(WaitReason.NO_WORKER)
     return None if wait is None else replace(wait, pages=status.requested)
 
@@ -143,12 +142,7 @@ def _next_day(domain: Domain, at: datetime) -> datetime:
 
 
 async def waiting_domains(
-    db: Database,
-    settings: Settings,
-    *,
-    at: datetime,
-    only: Collection[Domain] | None = None,
-    requested: bool = False,
+    db: Database, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
 ) -> list[tuple[Domain, Wait]]:
     """Return domains in which pages are due or requested and wait, with the reason; the first ones by name.
 
@@ -157,7 +151,7 @@ async def waiting_domains(
     """
     found: list[tuple[Domain, Wait]] = []
     for domain in await domains.with_waiting_pages(db, at=at, only=only, requested=requested, max_count=MAX_LOOKED_AT):
-        wait = await why_not_now(db, domain, settings, at=at)
+        wait = await why_not_now(db, domain, at=at)
         if wait is not None and wait.reason not in {WaitReason.NO_WORKER, WaitReason.NOT_DUE}:
             found.append((domain, wait))
         if len(found) == MAX_NAMED:
@@ -165,18 +159,18 @@ async def waiting_domains(
     return found
 
 
-async def page_wait(db: Database, domain: Domain, settings: Settings, *, at: datetime) -> str:
+async def page_wait(db: Database, domain: Domain, *, at: datetime) -> str:
     """Return `format_wait` of the domain of a page, which says itself when it is due."""
-    wait = await why_not_now(db, domain, settings, at=at)
+    wait = await why_not_now(db, domain, at=at)
     is_about_due = wait is not None and wait.reason is WaitReason.NOT_DUE
     return "" if is_about_due else format_wait(wait, domain, now=at)
 
 
 async def waiting_lines(
-    db: Database, settings: Settings, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
+    db: Database, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
 ) -> list[str]:
     """Return a sentence for each domain in which something waits, as `waiting_domains` finds them."""
-    waits = await waiting_domains(db, settings, at=at, only=only, requested=requested)
+    waits = await waiting_domains(db, at=at, only=only, requested=requested)
     return [f"{domain.authority} {format_wait(wait, domain, now=at)}" for domain, wait in waits]
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
+from crawler.app.database import Database
 from crawler.app.registration import domain_named, require_not_before_last_visit, url_of
 from crawler.app.status import format_wait, why_not_now
 from crawler.clock import Clock
@@ -18,31 +19,27 @@ from crawler.engine.try_page import TryResult, TryWay, try_page
 from crawler.format.reasons import format_reason
 from crawler.plugins import load
 from crawler.runtime.secrets import secrets_of
-from crawler.settings import Settings
-from crawler.store.database import Database
 from crawler.store.report import target_of
 
 
-async def try_url(db: Database, settings: Settings, text: str, *, how: TryWay, at: datetime | None) -> TryResult:
+async def try_url(db: Database, text: str, *, how: TryWay, at: datetime | None) -> TryResult:
     """Try the page of a registered domain that a user typed. at: knowledge time; None for now. Raises BadInput."""
     url = url_of(text)
-    load(settings.plugins)
+    load(db.settings.plugins)
     domain = await domain_named(db, text)
     await require_not_before_last_visit(db, [domain], at)
-    return await try_url_of(db, settings, domain, url, how=how, clock=Clock.at(at))
+    return await try_url_of(db, domain, url, how=how, clock=Clock.at(at))
 
 
-async def try_url_of(
-    db: Database, settings: Settings, domain: Domain, url: Url, *, how: TryWay, clock: Clock
-) -> TryResult:
+async def try_url_of(db: Database, domain: Domain, url: Url, *, how: TryWay, clock: Clock) -> TryResult:
     """Try a page of a domain; if it may not be fetched now, `refusal` says why in words."""
-    home = domain.scope(max_depth=settings.max_depth).home(url)
-    wait = await why_not_now(db, domain, settings, at=clock.now())
+    home = domain.scope(max_depth=db.settings.max_depth).home(url)
+    wait = await why_not_now(db, domain, at=clock.now())
     if wait is not None and wait.reason.is_obstacle:
         refusal = f"{domain.authority} {format_wait(wait, domain, now=clock.now())}"
         return TryResult(await target_of(db, domain, home), clock.now(), refusal=refusal)
-    async with open_resources(settings, find_secret=secrets_of(settings)) as resources:
-        seen = await try_page(db, resources, domain, home, settings=settings, clock=clock, how=how)
+    async with open_resources(db.settings, find_secret=secrets_of(db.settings)) as resources:
+        seen = await try_page(db, resources, domain, home, settings=db.settings, clock=clock, how=how)
     return replace(seen, refusal=format_reason(seen.refusal))
 
 

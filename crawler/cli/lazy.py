@@ -6,9 +6,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from crawler.app import changes, crawl, domains, hints, pages, refresh, registration, reports, rules, status
+    from crawler.app import changes, crawl, domains, pages, registration, reports, revisits, rules, status
     from crawler.app.delivery import exports, feeds, notifications
-    from crawler.app.running import local_stack, maintenance, sql, tokens
+    from crawler.app.running import local_stack, maintenance, tokens
     from crawler.cli import progress
     from crawler.cli.crawling import crawl_output, preview_output
     from crawler.cli.delivery import notify_output

@@ -9,7 +9,7 @@ from typing import TypeVar
 import typer
 
 from crawler import times
-from crawler.app.parse import parse_interval, parse_positive
+from crawler.app.settings import parse_interval, parse_positive
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from crawler.export.cuts import cut, fence_after
 from crawler.export.markdown import markdown_of
 from crawler.store.report import TakenPage
 
-# Whoever changes how pages are cut, or chunks named, raises FORM of both indexes, so that the next sync reads all anew.
+# Whoever changes how pages are cut, or chunks named, raises FORM (page_index.py), so that the next sync reads all anew.
 MOST_CHARS = 4000  # of one chunk: a thousand words or so, which models that embed texts take whole
 LEAST_PART = 4  # a text is cut into chunks of a fourth of that at least
 ID_BYTES = 16

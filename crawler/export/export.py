@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Authority, PageKey
+from crawler.core.http.urls import PageKey
 from crawler.errors import CrawlerError
 from crawler.store import report
 from crawler.store.database import Database
@@ -28,7 +28,7 @@ class Format(StrEnum):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it has a file for each page."""
+        """Whether it has a file for each page, and so no place for several versions of one."""
         return self is Format.MARKDOWN
 
     @property
@@ -40,11 +40,6 @@ class Format(StrEnum):
     def has_chunks(self) -> bool:
         """Whether it can have a row for each chunk."""
         return self in {Format.JSONL, Format.PARQUET}
-
-    @property
-    def has_versions(self) -> bool:
-        """Whether it can hold several versions of a page."""
-        return not self.is_folder
 
 
 class What(StrEnum):
@@ -88,10 +83,10 @@ class Source:
         """The pages, or versions, of which the feed tells between two cursors, in its order, each time
         with the cursor behind them. Raises CursorTooOld.
         """
-        take = report.new_versions_to_take if self.what is What.VERSIONS else report.changed_pages_to_take
+        versions = self.what is What.VERSIONS
         while after < until:
-            batch, after = await take(
-                self.db, self.domain, after=after, until=until, most=self.most, bodies=self.bodies
+            batch, after = await report.changes_to_take(
+                self.db, self.domain, after=after, until=until, most=self.most, bodies=self.bodies, versions=versions
             )
             yield batch, after
 
@@ -138,11 +133,7 @@ async def export(
     if since == 0 and await report.forgotten_until(db, domain.id):
         since = None  # whoever has nothing misses nothing: the pages that are there are all of it
     source = Source(db=db, domain=domain, what=what, bodies=what is What.CHUNKS or form in WITH_BODIES)
-    shared = frozenset[bytes]()
-    if form is Format.WARC:
-        shared = await report.shared_digests(db, domain, of_versions=what is What.VERSIONS)
-    in_chunks = what is What.CHUNKS
-    writer = _writer(form, to, domain.authority, in_chunks=in_chunks, shared=shared, is_whole=not since)
+    writer = await _open_writer(source, form, to, is_whole=not since)
     pages = 0
     async for batch, _ in source.all() if since is None else source.changed(after=since, until=until):
         for page in batch:
@@ -153,16 +144,9 @@ async def export(
     return Exported(pages, until)
 
 
-def _writer(
-    form: Format,
-    to: Path | BinaryIO,
-    authority: Authority,
-    *,
-    in_chunks: bool,
-    shared: frozenset[bytes],
-    is_whole: bool,
-) -> PageWriter:
-    """What writes a format. Each is imported when it is wanted: its library takes longer to load than all else."""
+async def _open_writer(source: Source, form: Format, to: Path | BinaryIO, *, is_whole: bool) -> PageWriter:
+    """Open what writes a format. Each is imported when it is wanted: its library takes longer to load than all else."""
+    authority, in_chunks = source.domain.authority, source.what is What.CHUNKS
     if isinstance(to, Path):
         from crawler.export.markdown import MarkdownFolder
 
@@ -179,6 +163,8 @@ def _writer(
         case Format.WARC:
             from crawler.export.warc import Warc
 
+            of_versions = source.what is What.VERSIONS
+            shared = await report.shared_digests(source.db, source.domain, of_versions=of_versions)
             return Warc(to, shared=shared, name=f"{authority}.warc.gz")
         case Format.PARQUET:
             try:

@@ -5,43 +5,23 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crawler.export.rows import Row, rows_of
+from crawler.export.rows import CHUNK_COLUMNS, COLUMNS, Row, rows_of
 from crawler.store.report import TakenPage
 
 GROUP_CHARS = 16 << 20  # of text, after which a group of rows is written
 GROUP_ROWS = 10_000
 
 _INSTANT = pa.timestamp("us", tz="UTC")
-_PAGES = pa.schema(
-    [
-        ("url", pa.string()),
-        ("state", pa.string()),
-        ("status", pa.int16()),
-        ("version", pa.int32()),
-        ("version_at", _INSTANT),
-        ("seen_at", _INSTANT),
-        ("changed_at", _INSTANT),
-        ("title", pa.string()),
-        ("language", pa.string()),
-        ("content_type", pa.string()),
-        ("importance", pa.float64()),
-        ("digest", pa.string()),
-        ("text", pa.large_string()),
-    ]
-)
-_CHUNKS = pa.schema(
-    [
-        ("url", pa.string()),
-        ("state", pa.string()),
-        ("chunk", pa.string()),
-        ("heading", pa.list_(pa.string())),
-        ("title", pa.string()),
-        ("language", pa.string()),
-        ("version", pa.int32()),
-        ("version_at", _INSTANT),
-        ("text", pa.large_string()),
-    ]
-)
+_TYPES = {  # of columns that are no strings
+    "status": pa.int16(),
+    "version": pa.int32(),
+    "version_at": _INSTANT,
+    "seen_at": _INSTANT,
+    "changed_at": _INSTANT,
+    "importance": pa.float64(),
+    "heading": pa.list_(pa.string()),
+    "text": pa.large_string(),
+}
 
 
 class Parquet:
@@ -49,7 +29,8 @@ class Parquet:
 
     def __init__(self, stream: BinaryIO, *, in_chunks: bool) -> None:
         self._in_chunks = in_chunks
-        self._schema = _CHUNKS if in_chunks else _PAGES
+        columns = CHUNK_COLUMNS if in_chunks else COLUMNS
+        self._schema = pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns])
         self._writer = pq.ParquetWriter(stream, self._schema, compression="zstd")
         self._rows: list[Row] = []
         self._chars = 0

@@ -60,7 +60,7 @@ class JsonLines:
 
     def write(self, page: TakenPage) -> None:
         for row in rows_of(page, in_chunks=self._in_chunks):
-            self._stream.write(json.dumps(row, ensure_ascii=False, default=_plain).encode() + b"\n")
+            self._stream.write(json.dumps(row, ensure_ascii=False, default=datetime.isoformat).encode() + b"\n")
 
     def close(self) -> None:
         self._stream.flush()
@@ -80,12 +80,6 @@ class Csv:
 
     def close(self) -> None:
         self._text.detach().flush()
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(f"{value!r} has no place in JSON")
 
 
 def cell(value: object) -> object:

@@ -8,25 +8,28 @@ WHERE chunk_text MATCH 'pear tree' ORDER BY rank LIMIT 10;
 import asyncio
 import fcntl
 import os
+import re
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 from crawler.core.http.urls import Url
 from crawler.errors import BadInput, CrawlerError
+from crawler.export.page_index import FORM, FROM_FORM, READ_ANEW, PageIndex
 from crawler.store.report import TakenPage
 
-FORM = 3  # of the tables, and of the chunks in them; kept in the file
 BUSY_SECONDS = 30.0  # to wait for a reader, or for whoever else writes the file
 TURN_SECONDS = 0.05  # between two questions whether another sync has ended
+_VALUE = re.compile(r"%\((\w+)\)s")  # of a statement, as psycopg names it
 
+# Of two that open a new file at once, the second finds what the first has made.
 TABLES = """
-CREATE TABLE page (
+CREATE TABLE IF NOT EXISTS page (
     id INTEGER PRIMARY KEY,
     domain TEXT NOT NULL,
     url TEXT NOT NULL UNIQUE,
@@ -38,26 +41,25 @@ CREATE TABLE page (
     importance REAL,
     pass INTEGER NOT NULL
 );
-CREATE INDEX page_pass ON page (domain, pass);
-CREATE TABLE chunk (
+CREATE INDEX IF NOT EXISTS page_pass ON page (domain, pass);
+CREATE TABLE IF NOT EXISTS chunk (
     id TEXT NOT NULL UNIQUE,
     page INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
     heading TEXT NOT NULL,  -- those above it, the outermost first, with " > " between
     text TEXT NOT NULL      -- Markdown
 );
-CREATE INDEX chunk_page ON chunk (page);
-CREATE VIRTUAL TABLE chunk_text USING fts5 (heading, text, content='chunk', tokenize='unicode61 remove_diacritics 2');
-CREATE TRIGGER chunk_in AFTER INSERT ON chunk BEGIN
+CREATE INDEX IF NOT EXISTS chunk_page ON chunk (page);
+CREATE VIRTUAL TABLE IF NOT EXISTS chunk_text USING fts5 (
+    heading, text, content='chunk', tokenize='unicode61 remove_diacritics 2'
+);
+CREATE TRIGGER IF NOT EXISTS chunk_in AFTER INSERT ON chunk BEGIN
     INSERT INTO chunk_text (rowid, heading, text) VALUES (new.rowid, new.heading, new.text);
 END;
-CREATE TRIGGER chunk_out AFTER DELETE ON chunk BEGIN
+CREATE TRIGGER IF NOT EXISTS chunk_out AFTER DELETE ON chunk BEGIN
     INSERT INTO chunk_text (chunk_text, rowid, heading, text) VALUES ('delete', old.rowid, old.heading, old.text);
 END;
-CREATE TABLE sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass INTEGER NOT NULL DEFAULT 0, source TEXT);
+CREATE TABLE IF NOT EXISTS sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass INTEGER NOT NULL DEFAULT 0, source TEXT);
 """
-# What an older form lacks; then all pages are read anew, since they were cut by an older rule.
-FROM_FORM = {1: "ALTER TABLE sync ADD COLUMN source TEXT;", 2: ""}
-READ_ANEW = "UPDATE sync SET cursor = NULL;"
 
 MOST_WORDS = 32
 WITHIN = timedelta(seconds=20)  # of one search: a single letter with a * may stand for half of a large index
@@ -74,37 +76,43 @@ FOUND = """
 """
 
 
-class SqliteIndex:
-    """The index in a file, which is made; a context manager. Raises CrawlerError for a file of another kind."""
+class SqliteIndex(PageIndex):
+    """The index in a file, which is made. Raises CrawlerError for a file of another kind."""
+
+    _db: sqlite3.Connection
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def __enter__(self) -> Self:
+    def _connect(self) -> None:
         with _as_ours(self._file):
             self._db = sqlite3.connect(self._file, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
-            with _as_ours(self._file):
-                self._db.execute("PRAGMA foreign_keys = ON")
-                self._db.execute("PRAGMA journal_mode = WAL")  # readers go on reading
-                self._set_up()
-        except BaseException:
-            self._db.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._db.close()
 
     def _set_up(self) -> None:
-        (form,) = self._db.execute("PRAGMA user_version").fetchone()
-        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if form == FORM:
-            return
-        if form not in {0, *FROM_FORM} or (form == 0 and tables):
-            raise CrawlerError(f"{self._file} is there, and no index of this recrawl: name another file")
-        change = f"{FROM_FORM[form]} {READ_ANEW}" if form else TABLES
-        self._db.executescript(f"BEGIN; {change} PRAGMA user_version = {FORM}; COMMIT;")
+        with _as_ours(self._file):
+            self._db.execute("PRAGMA foreign_keys = ON")
+            self._use_wal()
+            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (form,) = self._db.execute("PRAGMA user_version").fetchone()
+            if form == FORM:
+                return
+            if form not in {0, *FROM_FORM} or (form == 0 and tables):
+                raise CrawlerError(f"{self._file} is there, and no index of this recrawl: name another file")
+            change = f"{FROM_FORM[form]} {READ_ANEW}" if form else TABLES
+            self._db.executescript(f"BEGIN IMMEDIATE; {change} PRAGMA user_version = {FORM}; COMMIT;")
+
+    def _use_wal(self) -> None:
+        """Let readers go on reading. SQLite does not wait for somebody else who does the same to a new file."""
+        end = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(TURN_SECONDS)
+            else:
+                return
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -123,78 +131,6 @@ class SqliteIndex:
         finally:
             os.close(lock)
 
-    def domains(self) -> list[str]:
-        """The domains of which it has anything."""
-        with _as_ours(self._file):
-            return [name for (name,) in self._db.execute("SELECT domain FROM sync ORDER BY domain")]
-
-    def forget(self, domain: str) -> int:
-        """Take a domain out; gives how many pages went."""
-        with self._transaction():
-            removed = self._db.execute("DELETE FROM page WHERE domain = ?", (domain,)).rowcount
-            self._db.execute("DELETE FROM sync WHERE domain = ?", (domain,))
-        return removed
-
-    def cursor(self, domain: str, *, source: str) -> int | None:
-        """Where the last sync of a domain ended; None where none did, or where it was of another source."""
-        with _as_ours(self._file):
-            row = self._db.execute(
-                "SELECT cursor FROM sync WHERE domain = ? AND source = ?", (domain, source)
-            ).fetchone()
-        return None if row is None else row[0]
-
-    def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
-        """Take pages in, and those out that are not there any more; gives how many went. cursor: kept with them."""
-        removed = 0
-        with self._transaction():
-            self._db.execute("INSERT INTO sync (domain) VALUES (?) ON CONFLICT DO NOTHING", (domain,))
-            (current,) = self._db.execute("SELECT pass FROM sync WHERE domain = ?", (domain,)).fetchone()
-            for page in pages:
-                had = self._db.execute("DELETE FROM page WHERE url = ?", (page.url,)).rowcount
-                if page.is_there:
-                    self._add(domain, page, current)
-                else:
-                    removed += had
-            if cursor is not None:
-                self._db.execute("UPDATE sync SET cursor = ? WHERE domain = ?", (cursor, domain))
-        return removed
-
-    def begin_anew(self, domain: str, *, source: str) -> None:
-        """From now on count which pages of a domain are put. source: whose cursors are kept with them."""
-        with self._transaction():
-            self._db.execute(
-                "INSERT INTO sync (domain, pass, source) VALUES (?, 1, ?)"
-                " ON CONFLICT DO UPDATE SET pass = pass + 1, cursor = NULL, source = excluded.source",
-                (domain, source),
-            )
-
-    def end_anew(self, domain: str, *, cursor: int) -> int:
-        """Take out the pages that were not put since then, and keep the cursor; gives how many went."""
-        with self._transaction():
-            removed = self._db.execute(
-                "DELETE FROM page WHERE domain = ?1 AND pass <> (SELECT pass FROM sync WHERE domain = ?1)", (domain,)
-            ).rowcount
-            self._db.execute("UPDATE sync SET cursor = ? WHERE domain = ?", (cursor, domain))
-        return removed
-
-    def _add(self, domain: str, page: TakenPage, current: int) -> None:
-        from crawler.export.chunks import chunks_of_page
-
-        row = self._db.execute(
-            "INSERT INTO page (domain, url, title, language, version, version_at, seen_at, importance, pass)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (
-                *(domain, page.url, page.title, page.language, page.version),
-                page.version_at.isoformat() if page.version_at else None,
-                page.seen_at.isoformat() if page.seen_at else None,
-                *(page.importance, current),
-            ),
-        ).fetchone()
-        self._db.executemany(
-            "INSERT INTO chunk (id, page, heading, text) VALUES (?, ?, ?, ?)",
-            [(chunk.id, row[0], " > ".join(chunk.headings), chunk.text) for chunk in chunks_of_page(page)],
-        )
-
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing; the file is locked from the beginning, so that nobody else writes meanwhile."""
@@ -207,6 +143,27 @@ class SqliteIndex:
                     self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+
+    def _execute(self, statement: str, **values: object) -> int:
+        return self._cursor(statement, values).rowcount
+
+    def _fetch(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
+        with _as_ours(self._file):
+            return self._cursor(statement, values).fetchall()
+
+    def _cursor(self, statement: str, values: Mapping[str, object]) -> sqlite3.Cursor:
+        stored = {name: each.isoformat() if isinstance(each, datetime) else each for name, each in values.items()}
+        return self._db.execute(_VALUE.sub(r":\1", statement), stored)
+
+    def _put_chunks(self, page: TakenPage) -> None:
+        from crawler.export.chunks import chunks_of_page
+
+        ((number,),) = self._fetch("SELECT id FROM page WHERE url = %(url)s", url=page.url)
+        self._execute("DELETE FROM chunk WHERE page = %(page)s", page=number)
+        self._db.executemany(
+            "INSERT INTO chunk (id, page, heading, text) VALUES (?, ?, ?, ?)",
+            [(chunk.id, number, " > ".join(chunk.headings), chunk.text) for chunk in chunks_of_page(page)],
+        )
 
 
 def _is_locked(lock: int) -> bool:

@@ -36,29 +36,21 @@ class Warc:
         if not page.has_content or page.body is None or page.version_at is None or page.digest is None:
             return
         at = page.version_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        headers = {"WARC-Date": at}
+        headers, payload = {"WARC-Date": at}, BytesIO(page.body)
+        http = StatusAndHeaders(_status(page.version_status or HTTPStatus.OK), _headers(page), protocol="HTTP/1.1")
+        is_first = not page.is_rendered and page.digest not in self._first
         if page.is_rendered:
             record = self._writer.create_warc_record(
-                page.url,
-                "resource",
-                payload=BytesIO(page.body),
-                warc_content_type=HTML,
-                warc_headers_dict=headers,
+                page.url, "resource", payload=payload, warc_content_type=HTML, warc_headers_dict=headers
             )
-            self._writer.write_record(record)
-            return
-        http = StatusAndHeaders(_status(page.version_status or HTTPStatus.OK), _headers(page), protocol="HTTP/1.1")
-        first = self._first.get(page.digest)
-        if first is not None:
-            digest, url, then = first
-            revisit = self._writer.create_revisit_record(page.url, digest, url, then, http, headers)
-            self._writer.write_record(revisit)
-            return
-        record = self._writer.create_warc_record(
-            page.url, "response", payload=BytesIO(page.body), http_headers=http, warc_headers_dict=headers
-        )
+        elif is_first:
+            record = self._writer.create_warc_record(
+                page.url, "response", payload=payload, http_headers=http, warc_headers_dict=headers
+            )
+        else:
+            record = self._writer.create_revisit_record(page.url, *self._first[page.digest], http, headers)
         self._writer.write_record(record)
-        if page.digest in self._shared:
+        if is_first and page.digest in self._shared:
             self._first[page.digest] = (record.rec_headers.get_header("WARC-Payload-Digest"), page.url, at)
 
     def close(self) -> None:

@@ -5,11 +5,3 @@ or dead holds up no other. `checked_target` is how a target is typed, `send_test
 `wording`, and put into a form that programs read in `payload`; `atom_feed` is the same for feed readers. Secrets are
 found when something is sent, and kept nowhere. Uses core, web, store and crawl; the command, flows and pages call it.
 """
-
-from crawler.notify.atom import AtomScope, atom_feed
-from crawler.notify.context import Delivered, DeliveryContext
-from crawler.notify.delivery import deliver, keep_delivering
-from crawler.notify.one_subscription import may_run, not_run_here, send_test
-from crawler.notify.payload import keys_of
-from crawler.notify.target import checked_target, sealed_text
-from crawler.notify.wording import headline

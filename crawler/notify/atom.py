@@ -38,16 +38,12 @@ class AtomScope:
     address: str | None = None
     origin: str | None = None
 
-    @property
-    def title(self) -> str:
-        return f"Changes of {self.name or 'all domains'}"
-
 
 def atom_feed(items: Sequence[FeedItem], scope: AtomScope, *, at: datetime) -> bytes:
     """The feed of changes, the newest first, as a document. at: when it was made, for a feed without any entry."""
     feed = ET.Element(_name("feed"))
     _text(feed, "id", f"urn:uuid:{uuid.uuid5(SPACE, _xml(f'feed {scope.name}'))}")
-    _text(feed, "title", scope.title)
+    _text(feed, "title", f"Changes of {scope.name or 'all domains'}")
     _text(feed, "updated", _instant(max((item.at for item in items), default=at)))
     if scope.address is not None:
         _link(feed, "self", scope.address, "application/atom+xml")

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from crawler.errors import CrawlerError
-from crawler.notify.context import Delivered, DeliveryContext
-from crawler.notify.one_subscription import serve
+from crawler.notify.one_subscription import Delivered, DeliveryContext, serve
 from crawler.store import report, subscriptions
 from crawler.store.subscriptions import DeliveryLocks, Subscription
 

@@ -4,20 +4,21 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
-from datetime import UTC, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from crawler.core.alert.timing import is_hopeless, next_try
 from crawler.core.http.backoff import retry_after
 from crawler.core.http.credentials import parse_reference
 from crawler.engine.machine import child_environment
-from crawler.notify.context import Delivered, DeliveryContext
+from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.notify.payload import keys_of, parts_of
 from crawler.notify.reading import Watch, read_feed_for
 from crawler.notify.sending import MOST_CHANGES, DeliveryOutcome, TargetSender
-from crawler.notify.target import TargetKind, TargetLacking, found_target, sealed_text, secret_at
+from crawler.notify.target import FindSecret, TargetKind, TargetLacking, found_target, sealed_text, secret_at
 from crawler.store import outbox, subscriptions
+from crawler.store.database import Database
 from crawler.store.outbox import Message
 from crawler.store.subscriptions import Subscription
 
@@ -29,6 +30,70 @@ ANOTHER_HOME = "its command was added in another home (RECRAWL_HOME), or with a 
 NEXT_STEP = "to run it here, recrawl notify remove {}, and recrawl notify add it again"
 # A stack runs it every five minutes where it may, and tries one that fails every hour at least.
 PATIENCE = timedelta(hours=2)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryContext:
+    """What delivering needs.
+
+    now: knowledge time.  find_secret: where secrets are.  seal: makes the proof that this machine's user has set a
+    command; None where no command is run.  origin: of one's own pages, for links; None where nothing serves them.
+    real_now: what receivers are told in signatures, which they compare with their own clocks.
+    """
+
+    db: Database
+    readers: ParserPool
+    find_secret: FindSecret
+    user_agent: str
+    seal: Callable[[str], str] | None = None
+    origin: str | None = None
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    real_now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+
+@dataclass(slots=True)
+class Delivered:
+    """What came of a delivery. messages: that were taken.  failed: tries that were not, by subscription.
+
+    positions: in the feed, of the changes that were taken: one that several subscriptions are told is one change.
+
+    put: changes that came into the outbox.  elsewhere: why this process may not deliver, by subscription that nobody
+    else delivers to either.
+    """
+
+    put: int = 0
+    messages: int = 0
+    positions: set[int] = field(default_factory=set)
+    failed: dict[int, str] = field(default_factory=dict)
+    elsewhere: dict[int, str] = field(default_factory=dict)
+
+    def add(self, other: "Delivered") -> None:
+        """Count what came of another delivery, too."""
+        self.put += other.put
+        self.messages += other.messages
+        self.positions |= other.positions
+        self.failed |= other.failed
+        self.elsewhere |= other.elsewhere
+
+    @property
+    def changes(self) -> int:
+        """Return how many changes were taken, each counted once, however many subscriptions were told of it."""
+        return len(self.positions)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the figures by name, for JSON."""
+        return {
+            "put": self.put,
+            "messages": self.messages,
+            "changes": self.changes,
+            "failed": self.failed,
+            "elsewhere": self.elsewhere,
+        }
+
+    @property
+    def untold(self) -> dict[int, str]:
+        """Why subscriptions were not told, whoever could mend that."""
+        return dict(sorted((self.failed | self.elsewhere).items()))
 
 
 async def serve(
@@ -45,9 +110,7 @@ async def serve(
     if subscription.pause_position is not None:
         end = min(end, subscription.pause_position)
     watch = Watch(context.db, context.readers)
-    done.put += await read_feed_for(
-        context.db, subscription, end=end, watch=watch, now=context.now(), may_go_on=may_go_on
-    )
+    done.put += await read_feed_for(watch, subscription, end=end, now=context.now(), may_go_on=may_go_on)
     if subscription.paused_at is not None:
         return
     if subscription.resume_at is not None and subscription.resume_at > context.now():

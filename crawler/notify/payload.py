@@ -21,27 +21,21 @@ LEAST_KEY_BYTES = 24  # Standard Webhooks 1.0, "Signature scheme"; so that no pa
 HOW_TO_MAKE = "Make one with: openssl rand -base64 32"
 SIGNATURE = "v1"
 ENVELOPE_BYTES = 1024  # what stands beside the changes
+TOLD = (  # of a change, in this order
+    *("position", "domain", "at", "url", "change", "version", "title", "distance_bits", "amount", "importance"),
+    *("parts", "blocks", "pages", "source", "moved_to"),
+)
 
 
 def content_of(item: FeedItem, condition: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A change with all that is told of it. condition: what became true, if that was asked for."""
-    return {
-        "position": item.position,
-        "domain": item.domain,
+    plain = {name: getattr(item, name) for name in TOLD} | {
         "at": item.at.isoformat(),
-        "url": item.url,
         "change": item.change.value,
-        "version": item.version,
-        "title": item.title,
-        "distance_bits": item.distance_bits,
-        "amount": item.amount,
-        "importance": item.importance,
         "parts": [part.value for part in item.parts],
         "blocks": [{"part": edit.part.value, "was": edit.was, "now": edit.now} for edit in item.blocks],
-        "pages": item.pages,
-        "source": item.source,
-        "moved_to": item.moved_to,
-    } | ({"condition": dict(condition)} if condition is not None else {})
+    }
+    return plain | ({"condition": dict(condition)} if condition is not None else {})
 
 
 def body_of(message: Message, *, text: str, most_bytes: int) -> bytes:
@@ -87,20 +81,15 @@ def _block_bytes(value: object) -> int:
 
 def parts_of(message: Message, *, most_bytes: int) -> list[int]:
     """How many changes of a message go into each of its parts, in their order; one part where all of it fits."""
-    return [len(part) for part in _parts(message.changes, most_bytes=most_bytes)]
-
-
-def _parts(changes: Sequence[Content], *, most_bytes: int) -> Iterator[list[Content]]:
-    part, used = list[Content](), ENVELOPE_BYTES
-    for change in changes:
+    parts, used = [0], ENVELOPE_BYTES
+    for change in message.changes:
         size = _block_bytes(change) + _block_bytes(calling_nobody(text_of([change])))
-        if part and used + size > most_bytes:
-            yield part
-            part, used = [], ENVELOPE_BYTES
-        part.append(change)
+        if parts[-1] and used + size > most_bytes:
+            parts.append(0)
+            used = ENVELOPE_BYTES
+        parts[-1] += 1
         used += size
-    if part:
-        yield part
+    return parts
 
 
 def headers_of_webhook(token: str, body: bytes, *, key: str | None, at: datetime) -> dict[str, str]:

@@ -74,13 +74,7 @@ class Watch:
 
 
 async def read_feed_for(
-    db: Database,
-    subscription: Subscription,
-    *,
-    end: int,
-    watch: Watch,
-    now: datetime,
-    may_go_on: Callable[[], bool],
+    watch: Watch, subscription: Subscription, *, end: int, now: datetime, may_go_on: Callable[[], bool]
 ) -> int:
     """Put what a subscription is to be told into its outbox, up to a position of the feed; gives how much.
 
@@ -92,9 +86,9 @@ async def read_feed_for(
     while position < end and subscription.waiting + put < MOST_WAITING and may_go_on():
         until = min(position + at_once, end)
         wanted = ChangeFilter(domain_id=wish.domain_id, kinds=wish.kinds, after=position, until=until)
-        items = await report.read_feed(db, wanted, most=AT_ONCE, blocks=True)
+        items = await report.read_feed(watch.db, wanted, most=AT_ONCE, blocks=True)
         notices = [notice for item in items if (notice := await _notice(wish, item, watch, now=now)) is not None]
-        if not await put_notices(db, subscription.id, notices, after=position, until=until):
+        if not await put_notices(watch.db, subscription.id, notices, after=position, until=until):
             return put  # somebody else reads it
         position, put = until, put + len(notices)
     return put

@@ -72,10 +72,16 @@ def checked_target(text: str, *, allow_private: bool = False) -> str:
     if "@" in _authority(text):
         raise BadInput(f"a secret is not typed here: {HOW}")
     if target.kind is TargetKind.SERVICE:
-        hosts = _hosts_of_service(text)
+        from crawler.notify.services import standing_of  # it takes a third of a second
+
+        standing = standing_of(text)
+        if standing.why_not:
+            raise BadInput(standing.why_not)
+        hosts, has_secret = standing.hosts, standing.has_secret
     else:
-        _refuse_secret_hook(text)
-        hosts = (urlsplit(text).hostname or "",)
+        hosts, has_secret = (urlsplit(text).hostname or "",), _is_secret_hook(text)
+    if has_secret:
+        raise BadInput(f"this address has a secret in it, and a secret is not typed here: {HOW}")
     for host in hosts:
         _refuse_host(host, allow_private=allow_private)
     return text
@@ -138,28 +144,15 @@ def _authority(text: str) -> str:
         raise BadInput(f"a target is {FORMS}") from error
 
 
-def _refuse_secret_hook(text: str) -> None:
-    """Refuse the address of a hook that is a secret itself: who has one of Slack or Discord may write there."""
-    from crawler.notify.services import standing_of  # as below
+def _is_secret_hook(text: str) -> bool:
+    """Whether the address of a hook is a secret itself: who has one of Slack or Discord may write there."""
+    from crawler.notify.services import standing_of  # as above
 
     split = urlsplit(text)
     named = {name.lower() for name, _ in parse_qsl(split.query, keep_blank_values=True)}
     # Without its parameters, too: one that a service refuses must not hide what the path is.
     forms = {text, split._replace(query="").geturl()}
-    if named & SECRET_PARAMETERS or any(standing_of(each).has_secret for each in forms):
-        raise BadInput(f"this address has a secret in it, and a secret is not typed here: {HOW}")
-
-
-def _hosts_of_service(text: str) -> tuple[str, ...]:
-    """The servers that the address of a service names. Raises BadInput for one that cannot be used."""
-    from crawler.notify.services import standing_of  # it takes a third of a second
-
-    standing = standing_of(text)
-    if standing.why_not:
-        raise BadInput(standing.why_not)
-    if standing.has_secret:
-        raise BadInput(f"this address has a secret in it, and a secret is not typed here: {HOW}")
-    return standing.hosts
+    return bool(named & SECRET_PARAMETERS) or any(standing_of(each).has_secret for each in forms)
 
 
 def _refuse_host(host: str, *, allow_private: bool) -> None:

@@ -34,7 +34,6 @@ from crawler.server.ui.actions import Action
 from crawler.server.ui.facts import ChangesAsked, change_facts, url_facts
 from crawler.server.ui.links import SERVED
 from crawler.server.ui.shown import style
-from crawler.settings import settings
 
 MOST_FORM_BYTES = 64 << 10
 MOST_NOTICES = 1000  # of sessions that sent a form and never looked at what came of it
@@ -90,9 +89,7 @@ class PageServer:
             card = await overview.summarize_domain(self.db, domain, at=self.now(), kept_for=kept_for)
             if card is None:
                 return None
-            return await overview.examine_domain(
-                self.db, settings(), card, kept_for=kept_for, most_planned=MOST_PLANNED
-            )
+            return await overview.examine_domain(self.db, card, kept_for=kept_for, most_planned=MOST_PLANNED)
 
         if not await self.counter.has_figures(domain):
             return await overview.uncounted_card(self.db, domain)
@@ -186,7 +183,7 @@ class PageServer:
         url = actions.parse_url(form.get("url", ""))
         domain = await domain_named(self.db, url)
         how = TryWay(again=bool(form.get("again")))
-        seen = await try_url_of(self.db, settings(), domain, url, how=how, clock=Clock.at(self.now()))
+        seen = await try_url_of(self.db, domain, url, how=how, clock=Clock.at(self.now()))
         return _html(render.try_page(seen, domain, reader=self.reader(request)))
 
     def form(self, act: Action) -> Page:

@@ -104,7 +104,7 @@ async def outcome_of(
 async def examples_of(db: Database, domain: Domain) -> tuple[FeedItem, ...]:
     """The newest changes in which words took the place of others."""
     where = ChangeFilter(domain_id=domain.id, kinds=frozenset({EventKind.CHANGED}))
-    newest = await report.newest_changes(db, where, most=SEARCHED, blocks=True)
+    newest = await report.newest_changes(db, where, most=SEARCHED)
     return tuple(item for item in newest if any(edit.was and edit.now for edit in item.blocks))[:EXAMPLES]
 
 

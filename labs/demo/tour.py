@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+from crawler.app.database import Database as OpenDatabase
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
@@ -90,7 +91,8 @@ def show_around(
                     progress=progress,
                 )
                 outcome = await outcome_of(db, domain, site, month, runs=tuple(runs), ui_url=stack.api.ui_url)
-                written = await write_pages(db, [domain], settings.home.resolve() / FOLDER, at=month.until)
+                opened = OpenDatabase(db.pool, settings)
+                written = await write_pages(opened, [domain], settings.home.resolve() / FOLDER, at=month.until)
                 return replace(outcome, index=str(written.index))
 
             return asyncio.run(_with(stack, live_and_sum_up))

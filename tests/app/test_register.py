@@ -68,7 +68,7 @@ def closed_port() -> Iterator[int]:
 
 async def ask(text: str, *, allow_private: bool = True, delay: timedelta = timedelta(0)) -> FoundDomain:
     async with http(allow_private=allow_private) as web:
-        return await look_up(RootProbe(web, delay=delay), text, deadline=SOON)
+        return await look_up(RootProbe(web, delay=delay, deadline=SOON), text)
 
 
 async def test_a_root_that_answers_is_registered_as_it_was_typed(server: Server) -> None:
@@ -155,9 +155,9 @@ async def test_two_lines_of_one_server_are_not_asked_at_once(server: Server) -> 
 
     server.does("/", reply)
     async with http() as web, asyncio.TaskGroup() as tasks:
-        roots = RootProbe(web, delay=timedelta(seconds=0.6))
+        roots = RootProbe(web, delay=timedelta(seconds=0.6), deadline=SOON)
         for path in ("a", "b"):
-            tasks.create_task(look_up(roots, f"http://example.test:{server.port}/{path}", deadline=SOON))
+            tasks.create_task(look_up(roots, f"http://example.test:{server.port}/{path}"))
 
     assert heard[1] - heard[0] >= 0.3
 
@@ -264,8 +264,8 @@ async def test_without_a_scheme_https_is_tried_where_nobody_listens_on_http() ->
             return await super().fetch(url, **options)  # type: ignore[arg-type]
 
     async with Deaf(user_agent="recrawl/test", allow_private=True, lookup=lambda _: ("127.83.17.4",)) as web:
-        guessed = await look_up(RootProbe(web, delay=timedelta(0)), "example.test", deadline=SOON)
-        said = await look_up(RootProbe(web, delay=timedelta(0)), "http://example.test", deadline=SOON)
+        guessed = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), "example.test")
+        said = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), "http://example.test")
 
     assert asked == [
         f"{root}robots.txt" for root in ("http://example.test/", "https://example.test/", "http://example.test/")
@@ -384,12 +384,12 @@ async def test_no_more_is_asked_than_a_budget_allows(server: Server) -> None:
     typed = f"http://example.test:{port}/deep"
 
     async with http() as web:
-        none = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=0)
-        one = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=1)
-        two = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=2)
-        enough = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=4)
-        together = RootProbe(web, delay=timedelta(0), left=6)
-        shared = [await look_up(together, typed, deadline=SOON) for _ in range(3)]
+        none = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, most=0)
+        one = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, most=1)
+        two = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, most=2)
+        enough = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, most=4)
+        together = RootProbe(web, delay=timedelta(0), deadline=SOON, left=6)
+        shared = [await look_up(together, typed) for _ in range(3)]
 
     assert (none.requests, none.authority, none.seeds) == (0, f"example.test:{port}", (Url(typed),))
     assert "was not asked: no budget allows a request today" in none.warning

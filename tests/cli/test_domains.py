@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.app.parse import parse_size
+from crawler.app.settings import parse_size
 from tests.commands import Recrawl, Site
 
 

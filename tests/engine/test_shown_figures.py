@@ -8,6 +8,7 @@ from statistics import fmean
 
 import pytest
 
+from crawler.app.database import Database as OpenDatabase
 from crawler.app.overview import DomainFacts, examine_domain, summarize_domain
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
@@ -147,9 +148,10 @@ async def test_every_figure_of_a_domains_page_is_true(db: Database) -> None:
         domain = await register(db, living.url, max_depth=12, budget_per_day=BUDGET, render="never")
         told = await lived(db, domain, living)
         at = START + (DAYS - 1) * DAY + timedelta(hours=1)
-        card = await summarize_domain(db, domain, at=at, window=(DAYS + 1) * DAY)
+        opened = OpenDatabase(db.pool, settings())
+        card = await summarize_domain(opened, domain, at=at, window=(DAYS + 1) * DAY)
         assert card is not None
-        facts = await examine_domain(db, settings(), card)
+        facts = await examine_domain(opened, card)
         seen = {
             path_and_query(url): [look.at for look in looks] for url, looks in (await looks_by_url(db, domain)).items()
         }

@@ -20,7 +20,7 @@ from warcio.checker import Checker
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
-from crawler.export import Exported, Format, What, export
+from crawler.export.export import Exported, Format, What, export
 from crawler.store import report
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answered, answering, crawl, recrawl, register

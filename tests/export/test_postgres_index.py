@@ -11,7 +11,8 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.errors import CrawlerError
-from crawler.export import PostgresIndex, sync
+from crawler.export.page_index import sync
+from crawler.export.postgres_index import PostgresIndex
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage

@@ -4,7 +4,9 @@ import asyncio
 import random
 import re
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +15,8 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.errors import CrawlerError
-from crawler.export import SqliteIndex, Synced, in_thread, is_searchable, search, sync
+from crawler.export.page_index import Synced, in_thread, sync
+from crawler.export.sqlite_index import SqliteIndex, is_searchable, search
 from crawler.prune import prune_domain
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -327,6 +330,19 @@ def test_what_sqlite_says_against_a_file_is_one_line_of_ours(file: Path) -> None
             db.execute("DROP TABLE sync")
         with pytest.raises(CrawlerError, match="no index that can be written: no such table"):
             index.put("a.test", (), cursor=1)
+
+
+def test_a_new_file_may_be_opened_by_several_at_once(tmp_path: Path) -> None:
+    def open_and_close(file: Path) -> list[str]:
+        begin.wait()
+        with SqliteIndex(file) as index:
+            return index.domains()
+
+    for attempt in range(20):
+        begin = threading.Barrier(4)
+        file = tmp_path / f"{attempt}.sqlite"
+        with ThreadPoolExecutor(4) as threads:
+            assert list(threads.map(open_and_close, [file] * 4)) == [[]] * 4
 
 
 def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:

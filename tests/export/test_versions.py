@@ -13,7 +13,7 @@ from warcio.checker import Checker
 
 from crawler.core.domain import Domain
 from crawler.errors import CursorTooOld
-from crawler.export import Format, What, export
+from crawler.export.export import Format, What, export
 from crawler.prune import prune_domain
 from crawler.store import domains, report
 from crawler.store.database import Database

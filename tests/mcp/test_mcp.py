@@ -14,7 +14,7 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 
 from crawler.errors import CrawlerError
-from crawler.export import SqliteIndex
+from crawler.export.sqlite_index import SqliteIndex
 from crawler.mcp.server import Tools
 from crawler.runtime.machine import search_file
 from crawler.store.database import open_database

@@ -11,7 +11,8 @@ from typing import Any
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import Reference
 from crawler.engine.parsing.parser_pool import ParserPool
-from crawler.notify import Delivered, DeliveryContext, deliver
+from crawler.notify.delivery import deliver
+from crawler.notify.one_subscription import Delivered, DeliveryContext
 from crawler.store import report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind

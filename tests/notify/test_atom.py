@@ -10,7 +10,7 @@ from lxml import etree
 
 from crawler.core.http.urls import Url
 from crawler.core.page.outline import BlockKind
-from crawler.notify import AtomScope, atom_feed
+from crawler.notify.atom import AtomScope, atom_feed
 from crawler.notify.wording import HISTORY, history_of
 from crawler.server.ui.links import history_at
 from crawler.store.report import Edit, EventKind, FeedItem

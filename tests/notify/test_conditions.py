@@ -105,9 +105,7 @@ async def test_the_feed_is_read_for_a_condition_piece_by_piece_as_long_as_there_
         end = await report.end_of_feed(db)
         time_left = iter((True, False))
         for _ in range(2):
-            await read_feed_for(
-                db, made, end=end, watch=Watch(db, readers), now=START, may_go_on=lambda: next(time_left, False)
-            )
+            await read_feed_for(Watch(db, readers), made, end=end, now=START, may_go_on=lambda: next(time_left, False))
         found = await subscriptions.numbered(db, made.id)
 
     assert found is not None

@@ -16,8 +16,8 @@ from apprise.plugins.slack import NotifySlack
 
 from crawler.engine.machine import child_environment
 from crawler.errors import BadInput
-from crawler.notify import checked_target
 from crawler.notify.sending import run
+from crawler.notify.target import checked_target
 from crawler.notify.wording import calling_nobody
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answered, answering, register

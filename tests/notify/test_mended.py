@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from crawler.engine.parsing.parser_pool import ParserPool
-from crawler.notify import DeliveryContext, send_test
+from crawler.notify.one_subscription import DeliveryContext, send_test
 from crawler.store import outbox, subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register

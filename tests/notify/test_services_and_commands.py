@@ -18,10 +18,9 @@ import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from crawler.errors import BadInput
-from crawler.notify import checked_target
 from crawler.notify.sending import run
 from crawler.notify.services import without_secrets
-from crawler.notify.target import command_line
+from crawler.notify.target import checked_target, command_line
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register, rows

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from crawler.core.http.urls import Url
-from crawler.notify import AtomScope, atom_feed, headline
+from crawler.notify.atom import AtomScope, atom_feed
 from crawler.notify.payload import content_of
-from crawler.notify.wording import calling_nobody, text_of
+from crawler.notify.wording import calling_nobody, headline, text_of
 from crawler.store.report import EventKind, FeedItem
 from tests.store.conftest import START
 

@@ -18,9 +18,11 @@ from crawler.core.retention import Dated, kept_versions
 from crawler.core.visit.visit import State
 from crawler.errors import CursorTooOld
 from crawler.prune import keep_quota, prune, prune_domain
-from crawler.store import domains, record, report, retention, subscriptions
+from crawler.store import domains, record, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind
+from crawler.store.retention import versions
+from crawler.store.retention.vacuum import vacuum
 from crawler.store.subscriptions import SubscriptionWish
 from tests.engine.crawls import rows
 from tests.store.conftest import START
@@ -63,7 +65,7 @@ async def bytes_of_versions(db: Database) -> int:
 async def room_is_made(db: Database, *, at_most: float) -> bool:
     """Whether versions take no more once all room is given back; rows that Postgres itself is counting go later."""
     for _ in range(20):
-        assert await retention.vacuum(db, full=True) == []
+        assert await vacuum(db, full=True) == []
         if await bytes_of_versions(db) < at_most:
             return True
     return False
@@ -109,7 +111,7 @@ async def test_what_goes_is_what_the_settings_say_and_nothing_else(db: Database,
     assert done.bodies == before - after
     assert replace(foretold, freed_bytes=0, stored_bytes=0) == replace(done, freed_bytes=0, stored_bytes=0)
     assert abs(foretold.freed_bytes - done.freed_bytes) < done.freed_bytes / 10
-    assert done.stored_bytes == await retention.stored_bytes(db, domain) < 0.4 * (done.freed_bytes + done.stored_bytes)
+    assert done.stored_bytes == await versions.stored_bytes(db, domain) < 0.4 * (done.freed_bytes + done.stored_bytes)
     # When each version was seen, and what it changed, is told as before.
     again = [await report.versions_of(db, domain, url(domain, n)) for n in range(PAGES + 1)]
     assert [[(v.number, v.at, v.until, v.change, v.title) for v in of] for of in again] == [
@@ -149,7 +151,7 @@ async def test_a_text_that_returns_is_known_for_one_although_it_was_thinned_out(
 async def test_a_quota_takes_the_oldest_first_and_never_the_newest(db: Database, domain: Domain) -> None:
     domain = await keep(db, domain, keep_versions=1000)
     await live(db, domain, range(16))
-    all_of_it = await retention.stored_bytes(db, domain)
+    all_of_it = await versions.stored_bytes(db, domain)
     domain = await keep(db, domain, keep_versions=1000, quota=all_of_it // 2)
     foretold = await prune_domain(db, domain, at=NOW, dry_run=True)
 

@@ -21,9 +21,10 @@ from crawler.errors import CursorTooOld
 from crawler.planner.plan import plan_domains
 from crawler.prune import prune
 from crawler.settings import Settings
-from crawler.store import domains, report, retention
+from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter
+from crawler.store.retention.estimate import estimate
 from models import metadata
 from tests.commands import serving
 from tests.engine.crawls import DAY, START, crawl, register
@@ -109,11 +110,11 @@ async def read_one(db: Database, domain: Domain, *, at: datetime) -> None:
     of_it = ChangeFilter(domain_id=domain.id)
     await report.read_on(db, of_it, most=10, blocks=True)
     await report.read_feed(db, replace(of_it, after=1, until=end), most=10, blocks=True)
-    await report.newest_changes(db, of_it, blocks=True)
+    await report.newest_changes(db, of_it)
     await report.count_changes(db, of_it)
-    await report.changed_pages_to_take(db, domain, after=0, until=end, most=10, bodies=True)
+    await report.changes_to_take(db, domain, after=0, until=end, most=10, bodies=True)
     await report.pages_to_take(db, domain, after=PageKey(b""), most=10, bodies=True)
-    await report.new_versions_to_take(db, domain, after=0, until=end, most=10, bodies=True)
+    await report.changes_to_take(db, domain, after=0, until=end, most=10, bodies=True, versions=True)
     await report.versions_to_take(db, domain, after=report.FIRST_VERSION, most=10, bodies=True)
     await report.shared_digests(db, domain)
     await report.domain_report(db, domain, at=at, window=7 * DAY)
@@ -154,7 +155,7 @@ async def test_pruning_a_domain_reads_that_domains_part_alone(telling: Database,
     }
     settings = replace(crawled.settings, **wanted, keep_visits=days / 2, keep_changes=days / 2)
     domain = await domains.change(telling, crawled, settings, at=LATE)
-    await retention.estimate(telling, domain, read_until=None)
+    await estimate(telling, domain, read_until=None)
 
     (pruned,) = await prune(telling, [domain], at=LATE)
 

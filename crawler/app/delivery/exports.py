@@ -10,30 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from crawler.app.database import Database
 from crawler.app.registration import domain_named, find_domains
 from crawler.core.domain import Domain
 from crawler.errors import BadInput, CrawlerError, CursorAhead, StoreUnavailable
-from crawler.export import (
-    Exported,
-    Format,
-    Index,
-    PostgresIndex,
-    SearchHit,
-    SqliteIndex,
-    Synced,
-    What,
-    called,
-    cell,
-    export,
-    in_thread,
-    is_searchable,
-    require_words,
-    search,
-    sync,
-)
+from crawler.export.export import Exported, Format, What, export
+from crawler.export.page_index import PageIndex, Synced, called, in_thread, sync
+from crawler.export.postgres_index import PostgresIndex
+from crawler.export.rows import cell
+from crawler.export.sqlite_index import SearchHit, SqliteIndex, is_searchable, require_words, search
 from crawler.runtime.machine import search_file
 from crawler.store import report
-from crawler.store.database import Database
 
 OnProgress = Callable[[int], None]  # called with the pages so far
 
@@ -62,7 +49,7 @@ class ExportRequest:
             raise BadInput(f"{self.form} is no format: {', '.join(Format)}") from error
         if self.chunks and not form.has_chunks:
             raise BadInput(f"{form} has no chunks: they are rows of jsonl or parquet")
-        if self.versions and (self.chunks or not form.has_versions):
+        if self.versions and (self.chunks or form.is_folder):
             why = "chunks are of the newest version" if self.chunks else f"{form} has one file for each page"
             raise BadInput(f"{why}: --versions is for rows and records of pages")
         if form.is_folder and self.to is None:
@@ -156,7 +143,7 @@ class IndexSync:
     """
 
     db: Database
-    index: Index
+    index: PageIndex
     thread: Executor
     names: Collection[str]
     progress: Callable[[], AbstractContextManager[OnProgress]]
@@ -210,19 +197,18 @@ def is_database(target: str) -> bool:
     return target.startswith(("postgresql://", "postgres://"))
 
 
-async def search_pages(
-    db: Database, home: Path, words: str, *, only: Domain | None = None, most: int = 10
-) -> list[SearchHit]:
-    """Return the parts of pages that say the words, as the store has them now. only: of one domain.
+async def search_pages(db: Database, words: str, *, domain: str | None, most: int) -> list[SearchHit]:
+    """Return the parts of pages that say the words, as the store has them now. domain: of that one alone.
 
     The index is brought in step before, by what has changed since the last search; the first one reads all pages. The
     event loop goes on meanwhile. Raises BadInput for words that nothing can be searched for by, before that.
     """
+    only = (await domain_named(db, domain)).authority if domain is not None else None
     require_words(words)
-    file = await asyncio.to_thread(search_file, home)
-    async with open_index(db, str(file), [only.authority] if only is not None else []) as index:
+    file = await asyncio.to_thread(search_file, db.settings.home.resolve())
+    async with open_index(db, str(file), [only] if only is not None else []) as index:
         await index.sync()
-    return await asyncio.to_thread(search, file, words, domain=only.authority if only is not None else None, most=most)
+    return await asyncio.to_thread(search, file, words, domain=only, most=most)
 
 
 async def search_index(home: Path, words: str, *, domain: str | None, most: int) -> list[SearchHit] | None:

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 from crawler.app.changes import ChangesQuery, find_changes
+from crawler.app.database import Database
 from crawler.app.pages import page_named
 from crawler.app.registration import domain_named, url_prefix
 from crawler.format.kinds import NEWS, parse_kinds
-from crawler.notify import AtomScope, atom_feed
+from crawler.notify.atom import AtomScope, atom_feed
 from crawler.runtime.keys.feeds import (
     FEED,
     FeedAddress,
@@ -23,9 +24,7 @@ from crawler.runtime.keys.feeds import (
 )
 from crawler.runtime.keys.own_keys import own_origins
 from crawler.runtime.pages import USUAL_PORT, pages_origin
-from crawler.settings import Settings
 from crawler.store import report
-from crawler.store.database import Database
 from crawler.store.report import ChangeFilter
 
 MOST_ENTRIES = 100
@@ -56,11 +55,11 @@ class GivenFeed:
 
 
 async def write_feed(
-    db: Database, settings: Settings, query: ChangesQuery, *, most: int = MOST_ENTRIES, at: datetime | None = None
+    db: Database, query: ChangesQuery, *, most: int = MOST_ENTRIES, at: datetime | None = None
 ) -> bytes:
     """Return the newest changes of a query as a document, for a file. Raises BadInput, CursorTooOld, CursorAhead."""
     where = replace(await find_changes(db, query, at=at), kinds=query.kinds or NEWS)
-    scope = AtomScope(name=query.what or query.domain or "", origin=pages_origin(settings.home.resolve()))
+    scope = AtomScope(name=query.what or query.domain or "", origin=pages_origin(db.settings.home.resolve()))
     return await _document(db, where, scope, most=most, at=at or datetime.now(UTC))
 
 
@@ -79,13 +78,11 @@ async def read_feed(db: Database, wanted: FeedWanted, *, address: str, origin: s
 
 
 async def _document(db: Database, where: ChangeFilter, scope: AtomScope, *, most: int, at: datetime) -> bytes:
-    items = await report.newest_changes(db, where, most=most, blocks=True)
+    items = await report.newest_changes(db, where, most=most)
     return await asyncio.to_thread(atom_feed, items, scope, at=at)  # words of a thousand blocks differ
 
 
-async def give_feed(
-    db: Database, settings: Settings, what: str | None, *, kinds: str, name: str | None, at: datetime
-) -> GivenFeed:
+async def give_feed(db: Database, what: str | None, *, kinds: str, name: str | None, at: datetime) -> GivenFeed:
     """Return the address of a feed, made where there is none of that name. Raises BadInput.
 
     what: a domain, or what URLs begin with; None for all.  name: None for what it is of.
@@ -94,7 +91,7 @@ async def give_feed(
     if what is not None:
         domain, url = await page_named(db, what)
         wanted = FeedWanted(domain=domain.authority, prefix=url if url != domain.root else "", kinds=kinds)
-    home = settings.home.resolve()
+    home = db.settings.home.resolve()
     origin = pages_origin(home)
     found: FeedAddress = address_named(home, name if name is not None else wanted.label, wanted, at=at)
     return GivenFeed(found.name, (origin or own_origins(USUAL_PORT)[0]) + found.path, origin is not None)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from crawler.app.database import Database
 from crawler.app.registration import domain_named
 from crawler.clock import Clock
 from crawler.core.alert.condition import Condition, ConditionKind
@@ -17,26 +18,18 @@ from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, StoreUnavailable, failure_in
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.format.values import format_count
-from crawler.notify import (
-    Delivered,
-    DeliveryContext,
-    checked_target,
-    deliver,
-    headline,
-    keep_delivering,
-    keys_of,
-    may_run,
-    not_run_here,
-    sealed_text,
-)
-from crawler.notify import send_test as send_test_message
+from crawler.notify.delivery import deliver, keep_delivering
+from crawler.notify.one_subscription import Delivered, DeliveryContext, may_run, not_run_here
+from crawler.notify.one_subscription import send_test as send_test_message
+from crawler.notify.payload import keys_of
+from crawler.notify.target import checked_target, sealed_text
+from crawler.notify.wording import headline
 from crawler.plugins import load
 from crawler.runtime.keys.own_keys import command_seal
 from crawler.runtime.pages import pages_origin
 from crawler.runtime.secrets import lacking_in_worker, secret_of_variable, secrets_of
 from crawler.settings import Settings
 from crawler.store import outbox, report, subscriptions
-from crawler.store.database import Database
 from crawler.store.outbox import MOST_LISTED, DeadLetter, discard, redeliver
 from crawler.store.report import EventKind
 from crawler.store.subscriptions import MOST_BYTES, Subscription, SubscriptionWish
@@ -73,10 +66,10 @@ class Postponed:
     changes: int
 
 
-async def subscribe(db: Database, settings: Settings, request: SubscriptionRequest, *, at: datetime) -> Subscription:
+async def subscribe(db: Database, request: SubscriptionRequest, *, at: datetime) -> Subscription:
     """Notify a target of what is found from now on. Raises BadInput."""
     domain = await domain_named(db, request.domain) if request.domain is not None else None
-    wish = _parse(request, domain, settings)
+    wish = _parse(request, domain, db.settings)
     await report.stamp_feed(db, at=at)  # what was found before is no news
     return await subscriptions.add(db, wish, at=at)
 
@@ -138,9 +131,9 @@ def _parse_condition(given: Mapping[str, str | float | None]) -> Condition | Non
     return None
 
 
-async def list_subscriptions(db: Database, settings: Settings) -> list[tuple[Subscription, str]]:
+async def list_subscriptions(db: Database) -> list[tuple[Subscription, str]]:
     """Return all subscriptions, each with why no process of this home may run its command; empty where one may."""
-    home = settings.home.resolve()
+    home = db.settings.home.resolve()
 
     def seal(text: str) -> str:  # with a key that is made the first time
         return command_seal(home)(text)
@@ -171,9 +164,7 @@ async def unsubscribe(db: Database, number: int) -> Subscription:
     return found
 
 
-async def pause(
-    db: Database, settings: Settings, number: int, *, at: datetime, stop: asyncio.Event
-) -> tuple[bool, Subscription]:
+async def pause(db: Database, number: int, *, at: datetime, stop: asyncio.Event) -> tuple[bool, Subscription]:
     """Send a subscription nothing from now on; what was found until now waits for it. Raises BadInput.
 
     Returns whether it was not paused before, and the subscription.
@@ -181,12 +172,12 @@ async def pause(
     await find_subscription(db, number)
     await report.stamp_feed(db, at=at)
     is_new = await subscriptions.pause(db, number, at=at)
-    await _read_until_paused(db, settings, number, stop=stop)
+    await _read_until_paused(db, number, stop=stop)
     return is_new, await find_subscription(db, number)
 
 
 async def resume(
-    db: Database, settings: Settings, number: int, *, missed: bool, at: datetime, stop: asyncio.Event
+    db: Database, number: int, *, missed: bool, at: datetime, stop: asyncio.Event
 ) -> tuple[bool, Subscription]:
     """Send a paused subscription what waited for it and what is found from now on. Raises BadInput.
 
@@ -194,7 +185,7 @@ async def resume(
     """
     await find_subscription(db, number)
     await report.stamp_feed(db, at=at)
-    await _read_until_paused(db, settings, number, stop=stop)
+    await _read_until_paused(db, number, stop=stop)
     found = await find_subscription(db, number)
     if found.pause_position is not None and found.position < found.pause_position and not missed:
         raise BadInput(
@@ -206,24 +197,23 @@ async def resume(
     return was_paused, await find_subscription(db, number)
 
 
-async def _read_until_paused(db: Database, settings: Settings, number: int, *, stop: asyncio.Event) -> None:
+async def _read_until_paused(db: Database, number: int, *, stop: asyncio.Event) -> None:
     """Put what was found until a subscription was paused into its outbox; nothing of it is sent."""
     found = await find_subscription(db, number)
     if found.pause_position is not None and found.position < found.pause_position:
-        async with _delivery_context(db, settings, Clock.at(None)) as context:
+        async with _delivery_context(db, Clock.at(None)) as context:
             await deliver(context, only=number, stop=stop)
 
 
-async def send_test(db: Database, settings: Settings, number: int) -> tuple[Subscription, str]:
+async def send_test(db: Database, number: int) -> tuple[Subscription, str]:
     """Send a test message now; return the subscription, and why it was not taken, or empty. Raises BadInput."""
     found = await find_subscription(db, number)
-    async with _delivery_context(db, settings, Clock.at(None)) as context:
+    async with _delivery_context(db, Clock.at(None)) as context:
         return found, await send_test_message(context, found)
 
 
 async def deliver_due(
     db: Database,
-    settings: Settings,
     *,
     clock: Clock,
     number: int | None = None,
@@ -237,7 +227,7 @@ async def deliver_due(
     found = await find_subscription(db, number) if number is not None else None
     if found is None and not await subscriptions.every(db):
         return Delivered()
-    async with _delivery_context(db, settings, clock) as context:
+    async with _delivery_context(db, clock) as context:
         done = await deliver(context, only=number, within=within, stop=stop)
         if found is not None and not may_run(found, context.seal):
             done.elsewhere.setdefault(found.id, not_run_here(found))
@@ -246,7 +236,6 @@ async def deliver_due(
 
 async def follow_deliveries(
     db: Database,
-    settings: Settings,
     *,
     number: int | None,
     stop: asyncio.Event,
@@ -256,7 +245,7 @@ async def follow_deliveries(
     """Send what is found as it is found, until `stop` is set. A slow target holds up no other. Raises BadInput."""
     if number is not None:
         await find_subscription(db, number)
-    async with _delivery_context(db, settings, Clock.at(None)) as context:
+    async with _delivery_context(db, Clock.at(None)) as context:
         while not stop.is_set():
             try:
                 await keep_delivering(context, stop=stop, tell=on_delivered, only=number)
@@ -287,14 +276,14 @@ async def list_dead_letters(db: Database, number: int | None = None) -> list[Dea
 
 
 @asynccontextmanager
-async def _delivery_context(db: Database, settings: Settings, clock: Clock) -> AsyncIterator[DeliveryContext]:
-    home = settings.home.resolve()
-    async with ParserPool(1, plugins=load(settings.plugins)) as readers:  # its process starts when it is needed
+async def _delivery_context(db: Database, clock: Clock) -> AsyncIterator[DeliveryContext]:
+    home = db.settings.home.resolve()
+    async with ParserPool(1, plugins=load(db.settings.plugins)) as readers:  # its process starts when it is needed
         yield DeliveryContext(
             db,
             readers,
-            find_secret=secrets_of(settings),
-            user_agent=settings.user_agent,
+            find_secret=secrets_of(db.settings),
+            user_agent=db.settings.user_agent,
             seal=command_seal(home),
             origin=pages_origin(home),
             now=clock.now,

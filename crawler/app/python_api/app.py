@@ -1,28 +1,35 @@
-"""The public Python API for asyncio: the verbs of recrawl on one open database."""
+"""The public Python API: the verbs of recrawl on one open database, for asyncio and for programs that block."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator
+from contextlib import AsyncExitStack, ExitStack, aclosing, suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial, wraps
+from pathlib import Path
+from types import TracebackType
+from typing import Concatenate, ParamSpec, TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from pydantic import SecretStr
 
 from crawler.app.changes import ALL_KINDS, iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
+from crawler.app.database import Database, open_database_of
 from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
-from crawler.app.pages import changes_of, page_named
-from crawler.app.refresh import refresh
+from crawler.app.pages import changes_of, find_text, page_named
 from crawler.app.registration import domain_named, find_domains, url_of
 from crawler.app.reports import measure_freshness
+from crawler.app.revisits import refresh
 from crawler.app.settings import SettingsPatch
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.urls import PageKey
 from crawler.errors import BadInput
-from crawler.export import SearchHit
-from crawler.settings import Settings
+from crawler.export.export import Source, What
+from crawler.export.sqlite_index import SearchHit
+from crawler.settings import Settings, settings
 from crawler.store import report
-from crawler.store.database import Database
 from crawler.store.report import (
     ChangeFilter,
     DomainReport,
@@ -35,7 +42,6 @@ from crawler.store.report import (
 
 USUAL_SETTINGS = DomainSettings()
 WEEK = timedelta(days=7)
-PAGES_AT_ONCE, BODIES_AT_ONCE = 200, 20
 VERSIONS_AT_ONCE = 100
 
 
@@ -48,7 +54,6 @@ class App:
     """
 
     _db: Database = field(repr=False)
-    _settings: Settings = field(repr=False)
 
     async def add(
         self, *names: str, settings: DomainSettings = USUAL_SETTINGS, offline: bool = False, at: datetime | None = None
@@ -58,12 +63,11 @@ class App:
         Raises BadInput for the first one that cannot be; the others are registered all the same.
         """
         given = {each.name: getattr(settings, each.name) for each in fields(settings)}
-        usual = {each.name: getattr(USUAL_SETTINGS, each.name) for each in fields(settings)}
-        patch = SettingsPatch({name: value for name, value in given.items() if value != usual[name]})
+        patch = SettingsPatch({name: value for name, value in given.items() if value != getattr(USUAL_SETTINGS, name)})
         for name in names:
             url_of(name)  # nothing is registered while any of them is none
         wanted = list(dict.fromkeys(names))
-        added = await add_domains(self._db, self._settings, wanted, patch, offline=offline, at=at or datetime.now(UTC))
+        added = await add_domains(self._db, wanted, patch, offline=offline, at=at or datetime.now(UTC))
         wrong = next((each for each in added if each.domain is None), None)
         if wrong is not None:
             raise BadInput(f"{wrong.name}: {wrong.error}")
@@ -98,11 +102,11 @@ class App:
             ignore_pace=bool(names),
             notify=False,
         )
-        return await crawl(self._db, self._settings, targets, request)
+        return await crawl(self._db, targets, request)
 
     async def refresh(self, what: str, *, at: datetime | None = None) -> int:
         """Make a page, or all pages beneath a URL, due at once; gives how many there are."""
-        return (await refresh(self._db, self._settings, what, at=at)).pages
+        return (await refresh(self._db, what, at=at)).pages
 
     async def changes(
         self,
@@ -134,19 +138,17 @@ class App:
 
     async def pages(self, domain: str, *, bodies: bool = False) -> AsyncGenerator[TakenPage]:
         """The pages of a domain that are there, each with its newest text. bodies: and with what its server sent."""
-        found, most, after = await domain_named(self._db, domain), BODIES_AT_ONCE if bodies else PAGES_AT_ONCE, b""
-        while batch := await report.pages_to_take(self._db, found, after=PageKey(after), most=most, bodies=bodies):
+        source = Source(self._db, await domain_named(self._db, domain), What.PAGES, bodies=bodies)
+        async for batch, _ in source.all():
             for page in batch:
                 yield page
-            after = batch[-1].key
 
     async def text(self, url: str, *, version: int | None = None, at: datetime | None = None) -> VersionContent | None:
         """What a page said: its newest version, the one of that number, or the newest at an instant; None without one.
 
         Its main text is `text`, its body `body`.
         """
-        domain, home = await page_named(self._db, url)
-        return await report.version_of(self._db, domain, home, number=version, at=at)
+        return (await find_text(self._db, url, number=version, at=at))[1]
 
     async def versions(self, url: str) -> AsyncGenerator[PageVersion]:
         """The versions of a page, the newest first."""
@@ -170,5 +172,108 @@ class App:
         Words are searched for in a full-text index in RECRAWL_HOME, which is brought in step before: the first time all
         pages are read for it.
         """
-        only = await domain_named(self._db, domain) if domain is not None else None
-        return await search_pages(self._db, self._settings.home.resolve(), words, only=only, most=most)
+        return await search_pages(self._db, words, domain=domain, most=most)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _wait_for(verb: Callable[Concatenate[App, P], Awaitable[T]]) -> Callable[Concatenate["BlockingApp", P], T]:
+    """Return the verb of App as one that waits for what it gives."""
+
+    @wraps(verb)
+    def wait(self: "BlockingApp", /, *given: P.args, **named: P.kwargs) -> T:
+        return self.portal.call(partial(verb, self.app, *given, **named))
+
+    return wait
+
+
+def _iterate(
+    verb: Callable[Concatenate[App, P], AsyncGenerator[T]],
+) -> Callable[Concatenate["BlockingApp", P], Generator[T]]:
+    """Return the verb of App as one that gives one item after the other."""
+
+    @wraps(verb)
+    def iterate(self: "BlockingApp", /, *given: P.args, **named: P.kwargs) -> Generator[T]:
+        items = verb(self.app, *given, **named)
+        try:
+            while True:
+                try:
+                    yield self.portal.call(items.__anext__)
+                except StopAsyncIteration:
+                    return
+        finally:  # what is held for the next item is let go when nobody wants it any more
+            with suppress(RuntimeError):  # the app was closed before, and with it whatever was held
+                self.portal.call(items.aclose)
+
+    return iterate
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingApp:
+    """recrawl, open, with verbs that wait for what App does, in a thread of its own; several threads may use it."""
+
+    app: App = field(repr=False)
+    portal: BlockingPortal = field(repr=False)
+
+    add = _wait_for(App.add)
+    domains = _wait_for(App.domains)
+    crawl = _wait_for(App.crawl)
+    refresh = _wait_for(App.refresh)
+    changes = _iterate(App.changes)
+    cursor = _wait_for(App.cursor)
+    pages = _iterate(App.pages)
+    text = _wait_for(App.text)
+    versions = _iterate(App.versions)
+    freshness = _wait_for(App.freshness)
+    search = _wait_for(App.search)
+
+
+class open_app:  # noqa: N801  it is called, and stands between `with` and `as`
+    """Open recrawl with these settings until the block ends; its database is migrated if it is empty or embedded.
+
+    database_url: postgresql://...; None for RECRAWL_DATABASE_URL, or else the Postgres that lives in `home`, which is
+    started where it does not run.  home: None for RECRAWL_HOME.  All else is read from the environment
+    (docs/settings.md). Raises StoreUnavailable where nothing answers, CrawlerError for a database that
+    another recrawl has to migrate.
+    """
+
+    def __init__(self, database_url: str | None = None, *, home: Path | str | None = None) -> None:
+        self._used = _used(database_url, home)
+        self._open = ExitStack()
+        self._open_async = AsyncExitStack()
+
+    def __enter__(self) -> BlockingApp:
+        with ExitStack() as opened:
+            portal = opened.enter_context(start_blocking_portal(name="recrawl"))
+            app = opened.enter_context(portal.wrap_async_context_manager(self))
+            self._open = opened.pop_all()
+        return BlockingApp(app, portal)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._open.__exit__(kind, error, trace)
+
+    async def __aenter__(self) -> App:
+        async with AsyncExitStack() as opened:
+            # Every lease needs one connection for its records and one for its renewals, and some are for other verbs.
+            connections = 2 * self._used.leases_at_once + 4
+            db = await opened.enter_async_context(open_database_of(self._used, connections=connections))
+            self._open_async = opened.pop_all()
+        return App(db)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._open_async.__aexit__(kind, error, trace)
+
+
+def _used(database_url: str | None, home: Path | str | None) -> Settings:
+    given: dict[str, object] = {}
+    if database_url is not None:
+        given["database_url"] = SecretStr(database_url)
+    if home is not None:
+        given["home"] = Path(home)
+    return settings().model_copy(update=given)

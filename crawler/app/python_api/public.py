@@ -1,11 +1,10 @@
 """The names of the public Python API, which `crawler.app` offers."""
 
 from crawler.app.crawl import CrawlResult
-from crawler.app.python_api.app import App
-from crawler.app.python_api.opening import BlockingApp, open_app
+from crawler.app.python_api.app import App, BlockingApp, open_app
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.visit.visit import State
 from crawler.errors import BadInput, CrawlerError, CursorAhead, CursorTooOld, StoreUnavailable
-from crawler.export import SearchHit
+from crawler.export.sqlite_index import SearchHit
 from crawler.store.report import DomainReport, EventKind, FeedItem, PageVersion, TakenPage, VersionContent

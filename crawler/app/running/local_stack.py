@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from crawler.app.database import run_with_database
 from crawler.app.status import waiting_lines
 from crawler.plugins import load
-from crawler.runtime.environment import Api
 from crawler.runtime.pages import pages_entrance, pages_origin
 from crawler.runtime.service import prefect as service_prefect
 from crawler.runtime.service import worker
@@ -56,7 +55,7 @@ def stack_status(settings: Settings) -> StackStatus:
     parts, waiting = status(settings), []
     if known_database(settings) is not None:
         now = datetime.now(UTC)
-        waiting = run_with_database(lambda db: waiting_lines(db, settings, at=now), settings, connections=2)
+        waiting = run_with_database(lambda db: waiting_lines(db, at=now), settings, connections=2)
     return StackStatus(parts, waiting)
 
 

@@ -1,24 +1,30 @@
-"""Keep the store: prune the past, check what must hold, upgrade, dump and restore, and list plugins."""
+"""The database as a whole: prune and check it, upgrade, dump and restore it, and use it by SQL; and list plugins."""
 
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote, urlsplit, urlunsplit
 
+from crawler.app.database import Database
 from crawler.app.registration import find_domains
 from crawler.errors import BadInput
+from crawler.export.rows import shown_value
 from crawler.plugins import load, survey
 from crawler.plugins.loaded import PluginStatus
 from crawler.prune import Pruned
 from crawler.prune import prune as prune_domains
 from crawler.runtime.postgres import client
 from crawler.runtime.stack import crawl_database, require_database
+from crawler.runtime.stack import known_database as find_database_url
 from crawler.settings import Settings
-from crawler.store import database, domains, report, retention
-from crawler.store.database import Database, Schema, open_database
-from crawler.store.report import Finding
-from crawler.store.retention import SizeEstimate
+from crawler.store import database, domains, report
+from crawler.store.database import Schema, open_database
+from crawler.store.report import Answered, Finding, ReaderRole, revoke_reading
+from crawler.store.report import answer_to as run_statement
+from crawler.store.retention.estimate import SizeEstimate
+from crawler.store.retention.vacuum import vacuum
 
 
 class PruneResult(NamedTuple):
@@ -38,7 +44,7 @@ async def prune(
     found = await prune_domains(db, await find_domains(db, name or None), at=at, dry_run=dry_run)
     has_taken = any(each.versions or each.visits or each.packed or each.merged or each.changes for each in found)
     needs_vacuum = not dry_run and (has_taken or give_back)
-    return PruneResult(found, await retention.vacuum(db, full=give_back) if needs_vacuum else [])
+    return PruneResult(found, await vacuum(db, full=give_back) if needs_vacuum else [])
 
 
 class CheckResult(NamedTuple):
@@ -99,3 +105,19 @@ def check_plugins(settings: Settings) -> None:
 def list_plugins(settings: Settings) -> Sequence[PluginStatus]:
     """Return the plugins that installed packages offer, whether they are used, and what is wrong with those."""
     return survey(settings.plugins)
+
+
+def open_shell(settings: Settings, *, may_write: bool) -> int:
+    """Run psql on the database until its user leaves it; return its exit code."""
+    with crawl_database(settings) as url:
+        return client.run_psql(url, may_write=may_write)
+
+
+async def grant_reading(db: Database, name: str) -> tuple[ReaderRole, str | None]:
+    """Let a role read the views and nothing else; return it, and where it connects to if it was made now."""
+    role = await report.grant_reading(db, name)
+    if role.password is None:
+        return role, None
+    parts = urlsplit(db.url)
+    host = parts.netloc.rpartition("@")[2]
+    return role, urlunsplit(parts._replace(netloc=f"{role.name}:{quote(role.password, safe='')}@{host}"))

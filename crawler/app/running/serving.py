@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from crawler.app.database import Database
 from crawler.core.domain import Domain
 from crawler.engine.machine import child_environment, give_back
 from crawler.engine.machine import settle_memory as release_memory
@@ -35,7 +36,6 @@ from crawler.runtime.machine import search_file
 from crawler.runtime.pages import USUAL_PORT, noted_as_serving
 from crawler.settings import Settings
 from crawler.store import report
-from crawler.store.database import Database
 from crawler.store.report import Counting
 
 log = logging.getLogger("recrawl.pages")

@@ -41,7 +41,7 @@ def crawl(
         pending = (await app.count_due(db, targets.domains, at=clock.now()) if err().is_terminal else 0) or 0
         with CrawlProgress(pending=pending, most=request.max_pages) as progress:
             hooks, stoppable = app.ShiftHooks(progress=progress.count), replace(request, stop=interrupts.stop)
-            result = await app.crawl(db, used, targets, stoppable, clock=clock, hooks=hooks)
+            result = await app.crawl(db, targets, stoppable, clock=clock, hooks=hooks)
         return result, interrupts
 
     # Every lease needs a connection for its records and one for its renewals.

@@ -19,7 +19,7 @@ def preview(
     names: Sequence[str], *, patch: SettingsPatch, max_pages: int | None, at: datetime | None, as_json: bool
 ) -> None:
     settings_of_new(patch, settings())  # what could not be registered is an error here, too
-    plans, unknown = with_database(lambda db, _: preview_crawl(db, settings(), names, max_pages=max_pages, at=at))
+    plans, unknown = with_database(lambda db, _: preview_crawl(db, names, max_pages=max_pages, at=at))
     at = at or datetime.now(UTC)
     if as_json:
         print_json({"at": at, "plans": [_document(plan) for plan in plans], "unregistered": unknown})

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.lazy import hints, registration, status
-from crawler.cli.lazy import refresh as app
+from crawler.cli.lazy import registration, revisits, status
 from crawler.cli.options import At, DomainName, Json, argument, option
 from crawler.cli.output import print_json, say
 from crawler.cli.session import settings, with_database
@@ -31,10 +30,10 @@ def refresh(
         recrawl refresh docs.example.com --prefix /guide/
         recrawl refresh https://docs.example.com/guide/intro
     """
-    done = with_database(lambda db, _: app.refresh(db, settings(), domain, prefix=prefix or "", at=at))
+    done = with_database(lambda db, _: revisits.refresh(db, domain, prefix=prefix or "", at=at))
     name, pages = done.domain.authority, done.pages
     # A run would live in the time of the clock.
-    seen_at = app.start_recrawl(settings(), done.domain, done.prefix) if at is None else None
+    seen_at = revisits.start_recrawl(settings(), done.domain, done.prefix) if at is None else None
     if as_json:
         print_json({"domain": name, "prefix": done.prefix, "pages": pages, "run": seen_at, "not_now": done.wait})
         return
@@ -70,9 +69,9 @@ def hint(
         my-cms --changed-urls | recrawl hint - --source my-cms
         recrawl hint https://docs.example.com/news --at 2026-03-01T08:00Z --json
     """
-    hints.require_source(source)  # before standard input is read
+    revisits.require_source(source)  # before standard input is read
     wanted, now = list(_urls(urls)), at or datetime.now(UTC)
-    found = with_database(lambda db, _: hints.leave_hints(db, wanted, source=source, at=now))
+    found = with_database(lambda db, _: revisits.leave_hints(db, wanted, source=source, at=now))
     if as_json:
         print_json({"source": source, "at": now, "taken": found.taken, "refused": found.refused})
     else:
@@ -83,10 +82,10 @@ def hint(
     return DONE if sum(found.taken.values()) else PROBLEM
 
 
-def _urls(texts: Sequence[str]) -> "Iterator[hints.Url]":
+def _urls(texts: Sequence[str]) -> "Iterator[revisits.Url]":
     for n, (place, text) in enumerate(_lines(texts)):
-        if n >= hints.MAX_HINTS:
-            raise BadInput(f"more than {hints.MAX_HINTS:,} URLs at a time")
+        if n >= revisits.MAX_HINTS:
+            raise BadInput(f"more than {revisits.MAX_HINTS:,} URLs at a time")
         try:
             yield registration.url_of(text)
         except BadInput as error:

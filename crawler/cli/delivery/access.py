@@ -132,9 +132,7 @@ def feed(
 def _give(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
     if kinds is not None:
         change_kinds.parse_kinds(kinds)
-    found = with_database(
-        lambda db, _: feeds.give_feed(db, settings(), what, kinds=kinds or "", name=name, at=datetime.now(UTC))
-    )
+    found = with_database(lambda db, _: feeds.give_feed(db, what, kinds=kinds or "", name=name, at=datetime.now(UTC)))
     print_outcome({"name": found.name, "feed": found.url, "is_served": found.is_served}, found.url, as_json=as_json)
     if not as_json and not found.is_served:
         remark("Nobody answers there now: recrawl serve, or recrawl up")

@@ -9,7 +9,7 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import notifications, notify_output
 from crawler.cli.options import At, Json, Kinds, argument, flag, option
 from crawler.cli.output import print_found, print_json, print_json_line, print_outcome, remark, say
-from crawler.cli.session import Interrupts, settings, with_database
+from crawler.cli.session import Interrupts, with_database
 from crawler.clock import Clock
 from crawler.errors import BadInput
 from crawler.format.deliveries import format_delivered
@@ -84,7 +84,7 @@ def add(
         secret=secret,
         allow_private=allow_private,
     )
-    made = with_database(lambda db, _: notifications.subscribe(db, settings(), request, at=datetime.now(UTC)))
+    made = with_database(lambda db, _: notifications.subscribe(db, request, at=datetime.now(UTC)))
     if as_json:
         print_json(notify_output.describe(made))
         return
@@ -104,7 +104,7 @@ def list_all(as_json: Json = False) -> None:
         recrawl notify list
         recrawl notify list --json
     """
-    found = with_database(lambda db, _: notifications.list_subscriptions(db, settings()))
+    found = with_database(lambda db, _: notifications.list_subscriptions(db))
     if as_json:
         print_json({"subscriptions": [notify_output.describe(each, elsewhere=elsewhere) for each, elsewhere in found]})
         return
@@ -141,7 +141,7 @@ def pause(number: Number, as_json: Json = False) -> None:
         recrawl notify pause 3
     """
     is_new, found = with_database(
-        lambda db, interrupts: notifications.pause(db, settings(), number, at=datetime.now(UTC), stop=interrupts.stop),
+        lambda db, interrupts: notifications.pause(db, number, at=datetime.now(UTC), stop=interrupts.stop),
         connections=CONNECTIONS,
         patient=True,
     )
@@ -167,7 +167,7 @@ def resume(
     """
     was_paused, found = with_database(
         lambda db, interrupts: notifications.resume(
-            db, settings(), number, missed=missed, at=datetime.now(UTC), stop=interrupts.stop
+            db, number, missed=missed, at=datetime.now(UTC), stop=interrupts.stop
         ),
         connections=CONNECTIONS,
         patient=True,
@@ -186,7 +186,7 @@ def send_test(number: Number, as_json: Json = False) -> int:
 
         recrawl notify test 3
     """
-    found, why_not = with_database(lambda db, _: notifications.send_test(db, settings(), number))
+    found, why_not = with_database(lambda db, _: notifications.send_test(db, number))
     if as_json:
         print_json({"subscription": number, "is_sent": not why_not, "why_not": why_not or None})
     elif why_not:
@@ -225,7 +225,7 @@ def run(
     async def work(
         db: "notifications.Database", interrupts: Interrupts
     ) -> "tuple[notifications.Delivered, list[notifications.Postponed]]":
-        done = await notifications.deliver_due(db, settings(), clock=clock, number=number, stop=interrupts.stop)
+        done = await notifications.deliver_due(db, clock=clock, number=number, stop=interrupts.stop)
         return done, await notifications.list_postponed(db, done, number=number, at=clock.now())
 
     done, waiting = with_database(work, connections=CONNECTIONS, patient=True)
@@ -260,7 +260,6 @@ def _follow(number: int | None, *, as_json: bool) -> int:
     async def work(db: "notifications.Database", interrupts: Interrupts) -> int:
         await notifications.follow_deliveries(
             db,
-            settings(),
             number=number,
             stop=interrupts.stop,
             on_delivered=tell,

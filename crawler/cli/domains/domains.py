@@ -53,7 +53,7 @@ def add(
     if not wanted:
         raise BadInput("nothing to register: name a URL, or a file with --from")
     now = at or datetime.now(UTC)
-    results = with_database(lambda db, _: domains.add_domains(db, settings(), wanted, patch, offline=offline, at=now))
+    results = with_database(lambda db, _: domains.add_domains(db, wanted, patch, offline=offline, at=now))
     if source is None and len(results) == 1 and results[0].error:
         raise BadInput(results[0].error)
     _print_added(results, as_json=as_json)
@@ -138,7 +138,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
         recrawl domains show docs.example.com
     """
     instant = at or datetime.now(UTC)
-    found = with_database(lambda db, _: domains.inspect_domain(db, settings(), domain, at=at))
+    found = with_database(lambda db, _: domains.inspect_domain(db, domain, at=at))
     shown, status, storage = found.domain, found.status, found.storage
     if as_json:
         print_json(domains.describe_domain(shown) | {"status": status, "not_now": found.wait, "storage": storage})
@@ -197,7 +197,7 @@ def change(
         before = await registration.domain_named(db, domain)
         await registration.require_not_before_last_visit(db, [before] if at is not None else [], at)
         now = at or datetime.now(UTC)
-        after = await domains.change_settings(db, settings(), before, patch, unset=unset or (), at=now)
+        after = await domains.change_settings(db, before, patch, unset=unset or (), at=now)
         return before, after, await domains.foretell_storage(db, before, after)
 
     before, after, storage = with_database(work)

@@ -23,7 +23,7 @@ async def ask_and_register(
 
     The caller pays for that page: see `add_domains`. Raises BadInput.
     """
-    (added,) = await add_domains(db, settings(), [name], patch, offline=offline, keep_answers=True, at=at)
+    (added,) = await add_domains(db, [name], patch, offline=offline, keep_answers=True, at=at)
     if added.domain is None:
         raise BadInput(added.error)
     if added.is_new:

@@ -37,10 +37,10 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
     check_plugins(settings())
 
     async def work(db: app.Database, _: Interrupts) -> tuple[app.UrlExplanation, app.PageDetails] | app.UnknownUrl:
-        explanation = await app.explain_url(db, settings(), text, at=at)
+        explanation = await app.explain_url(db, text, at=at)
         if isinstance(explanation, app.UnknownUrl):
             return explanation
-        return explanation, await app.explain_details(db, settings(), explanation)
+        return explanation, await app.explain_details(db, explanation)
 
     found = with_database(work)
     if isinstance(found, app.UnknownUrl):

@@ -21,7 +21,7 @@ def try_url(text: str, *, again: bool, screenshot: Path | None, at: datetime | N
     """screenshot: where the picture goes."""
     check_plugins(settings())
     how = app.TryWay(again=again, screenshot=screenshot is not None)
-    seen = with_database(lambda db, _: app.try_url(db, settings(), text, how=how, at=at))
+    seen = with_database(lambda db, _: app.try_url(db, text, how=how, at=at))
     if screenshot is not None:
         _save(screenshot, seen)
     if as_json:

@@ -131,7 +131,7 @@ def page_diff(
     now = datetime.now(UTC)
     check_plugins(settings())
     found = with_database(
-        lambda db, _: pages.compare_versions(db, settings(), text, before=before, after=after, context=context, now=now)
+        lambda db, _: pages.compare_versions(db, text, before=before, after=after, context=context, now=now)
     )
     new = found.after
     if as_json:

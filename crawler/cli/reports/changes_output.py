@@ -8,7 +8,7 @@ from rich.text import Text
 from crawler.app import changes as app
 from crawler.cli.marked import joined, marked, say_beneath
 from crawler.cli.output import print_json, print_json_line, printable, remark, say, say_heading, telling_of_cursors
-from crawler.cli.session import Interrupts, settings, with_database
+from crawler.cli.session import Interrupts, with_database
 from crawler.format.kinds import KIND_WORDS, KINDS, NEWS
 from crawler.format.values import format_count, format_share, format_when
 
@@ -46,7 +46,7 @@ def as_atom(query: app.ChangesQuery, *, top: int | None, at: datetime | None) ->
     from crawler.app.delivery.feeds import MOST_ENTRIES, write_feed  # with all that tells; other forms need none of it
 
     most = top or MOST_ENTRIES
-    document = with_database(lambda db, _: write_feed(db, settings(), query, most=most, at=at))
+    document = with_database(lambda db, _: write_feed(db, query, most=most, at=at))
     sys.stdout.buffer.write(document)
 
 

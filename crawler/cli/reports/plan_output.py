@@ -9,7 +9,7 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import NO_DOMAIN
 from crawler.cli.output import pick, print_found, print_json, remark, say, show, show_facts
 from crawler.cli.plot import Chart, Series, show_plots
-from crawler.cli.session import settings, with_database
+from crawler.cli.session import with_database
 from crawler.format.reports import BUDGET_SOURCES, format_plan, format_step
 from crawler.format.values import format_count, format_share, format_span, format_when
 from crawler.json_lines import values_of
@@ -20,7 +20,7 @@ STEPS = ("", "budget", "price", "requests a day", "fresh", "age", "longest wait"
 
 
 def plan(*, only: str | None, at: datetime | None, as_json: bool) -> None:
-    planned = with_database(lambda db, _: reports.plan(db, settings(), only=only or None, at=at))
+    planned = with_database(lambda db, _: reports.plan(db, only=only or None, at=at))
     rows = (dict(zip(("domain", *COLUMNS), _row(each), strict=True)) for each in planned)
     document = {"domains": [_document(each) for each in planned]}
     if print_found(document, rows, right=COLUMNS, empty=NO_DOMAIN, as_json=as_json):
@@ -63,7 +63,7 @@ def _row(planned: reports.Planned) -> tuple[str, ...]:
 
 
 def plan_one(text: str, *, at: datetime | None, as_json: bool) -> int:
-    domain, found = with_database(lambda db, _: reports.forecast_domain(db, settings(), text, at=at))
+    domain, found = with_database(lambda db, _: reports.forecast_domain(db, text, at=at))
     name = domain.authority
     if found is None:
         if as_json:

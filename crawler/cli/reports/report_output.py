@@ -24,7 +24,7 @@ COUNTED_NOW = timedelta(minutes=1)
 def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
     window = timedelta(days=days)
 
-    found, waiting = with_database(lambda db, _: reports.report_domains(db, settings(), text, window=window, at=at))
+    found, waiting = with_database(lambda db, _: reports.report_domains(db, text, window=window, at=at))
     if as_json:
         print_json({"domains": [_document(each) for each in found]})
         return

@@ -7,7 +7,6 @@ import typer
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import maintenance, sql_output
-from crawler.cli.lazy import sql as app_sql
 from crawler.cli.options import Json, Top, argument, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, say
 from crawler.cli.session import settings, with_database
@@ -114,7 +113,7 @@ def url(as_json: Json = False) -> int:
         psql "$(recrawl db url)"
         recrawl db url --json
     """
-    found = app_sql.find_database_url(settings())
+    found = maintenance.find_database_url(settings())
     if found is None and not as_json:
         raise CrawlerError(NOT_RUNNING)
     print_outcome({"url": found}, found or "", as_json=as_json)
@@ -130,7 +129,7 @@ def shell(write: Write = False) -> int:
         recrawl db shell
         recrawl db shell < questions.sql
     """
-    return app_sql.open_shell(settings(), may_write=write)
+    return maintenance.open_shell(settings(), may_write=write)
 
 
 @app.command()
@@ -162,7 +161,7 @@ def grant(
 
         recrawl db grant analyst
     """
-    role, address = with_database(lambda db, _: app_sql.grant_reading(db, name))
+    role, address = with_database(lambda db, _: maintenance.grant_reading(db, name))
     if as_json:
         print_json({"role": role.name, "views": role.views, "password": role.password, "url": address})
         return
@@ -185,7 +184,7 @@ def revoke(
 
         recrawl db revoke analyst
     """
-    is_gone = with_database(lambda db, _: app_sql.revoke_reading(db, name))
+    is_gone = with_database(lambda db, _: maintenance.revoke_reading(db, name))
     print_outcome({"role": name, "removed": is_gone}, f"{name} may read nothing of recrawl any more", as_json=as_json)
     if is_gone and not as_json:
         remark("The role is removed with its password")

@@ -11,7 +11,7 @@ from typing import Any
 
 from crawler.app.database import Database
 from crawler.app.delivery.exports import cell
-from crawler.app.running.sql import Answered, run_statement, shown_value
+from crawler.app.running.maintenance import Answered, run_statement, shown_value
 from crawler.cli.output import out, print_json, printable, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput

@@ -11,9 +11,9 @@ from crawler.app import domains, rules
 from crawler.app.database import Database
 from crawler.app.domains import Domain
 from crawler.app.pieces import PickWay, PieceAsked, rule_of_pick
-from crawler.app.refresh import Url, start_recrawl
-from crawler.app.refresh import refresh as refresh_pages
 from crawler.app.registration import domain_named, url_of
+from crawler.app.revisits import Url, start_recrawl
+from crawler.app.revisits import refresh as refresh_pages
 from crawler.app.settings import BY_NAME, Kind, SettingsPatch, option_name, parse_field
 from crawler.app.status import format_wait
 from crawler.errors import BadInput, StackFailed
@@ -53,7 +53,7 @@ async def add_domain(db: Database, form: Form, at: datetime) -> Outcome:
     values = _parse({name: form[name] for name in OFFERED if name in form})
     if form.get("allow_private"):
         values["allow_private"] = True
-    (added,) = await domains.add_domains(db, settings(), [typed], SettingsPatch(values), at=at)
+    (added,) = await domains.add_domains(db, [typed], SettingsPatch(values), at=at)
     domain, name = added.new_domain, added.new_domain.authority
     seen_at = await _started(domain, domain.root)
     then = "its first crawl has begun" if seen_at else f"no stack is running, so crawl it: recrawl crawl {name}"
@@ -80,7 +80,7 @@ async def _change(db: Database, before: Domain, typed: Mapping[str, str], *, at:
     """Change the settings of a domain, by name as they were typed, and say from what to what."""
     patch = SettingsPatch(_parse(typed))
     unset = [option_name(BY_NAME[name]) for name, text in typed.items() if not text.strip()]
-    after = await domains.change_settings(db, settings(), before, patch, unset=unset, at=at)
+    after = await domains.change_settings(db, before, patch, unset=unset, at=at)
     said = format_changed_settings(before.settings, after.settings)
     if not said:
         return Outcome(f"{after.authority} was so before: nothing is changed.", after)
@@ -107,7 +107,7 @@ async def set_paused(db: Database, form: Form, _at: datetime, *, paused: bool) -
 async def refresh(db: Database, form: Form, _at: datetime) -> Outcome:
     """Have the pages under a prefix looked at now. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
-    asked = await refresh_pages(db, settings(), domain.authority, prefix=form.get("prefix", "").strip())
+    asked = await refresh_pages(db, domain.authority, prefix=form.get("prefix", "").strip())
     seen_at = await _started(domain, asked.prefix)
     what = f"{format_count(asked.pages, 'page')} under {asked.prefix} {'is' if asked.pages == 1 else 'are'} due now"
     then = f"no worker is running: {asked.command}, or recrawl up"

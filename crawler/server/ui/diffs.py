@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from crawler.app.pages import Edit, PageDiff, RunKind, WordRun, diff_words, excerpt
+from crawler.app.changes import Edit, diff_words, excerpt
+from crawler.app.pages import PageDiff, RunKind, WordRun
 from crawler.format.texts import harmless
 
 BESIDE = 120  # characters on each side of a change in a list

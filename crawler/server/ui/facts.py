@@ -9,7 +9,6 @@ from crawler.app.pages import PageHistory, VersionsQuery, read_history
 from crawler.app.registration import url_of
 from crawler.errors import BadInput
 from crawler.format.kinds import NEWS
-from crawler.settings import settings
 
 SHOWN = 25  # changes of one page of the list
 VERSIONS = 50  # of a page, shown at once
@@ -93,7 +92,7 @@ async def url_facts(
     db: Database, domain: Domain, text: str, query: VersionsQuery, *, readers: ParserPool, at: datetime
 ) -> UrlFacts:
     """Return all about one URL of a domain. Raises BadInput for what is none."""
-    found = await explain_page(db, settings(), domain, url_of(text), at=at)
+    found = await explain_page(db, domain, url_of(text), at=at)
     if found.untracked:
         return UrlFacts(found, None)
     return UrlFacts(found, await read_history(db, domain, found.url, query, max_count=VERSIONS, readers=readers))

@@ -31,7 +31,7 @@ class Written:
 async def write_pages(db: Database, wanted: Sequence[Domain], folder: Path, *, at: datetime) -> Written:
     """Write the pages of these domains to a folder. Raises CrawlerError where that cannot be written."""
     cards = [card for domain in wanted if (card := await summarize_domain(db, domain, at=at)) is not None]
-    found = [await examine_domain(db, settings(), card) for card in cards]
+    found = [await examine_domain(db, card) for card in cards]
     items = {facts.domain.id: await newest_changes(db, at=at, most=MOST_CHANGES, only=facts.domain) for facts in found}
     pages = {facts.domain.id: _pages_of(facts, items[facts.domain.id]) for facts in found}
     links = Addresses(frozenset(url for urls in pages.values() for url in urls))

@@ -28,8 +28,11 @@ from crawler.store.report.feed import (
     stamp_feed,
 )
 from crawler.store.report.figures import (
+    ALL,
+    FAILING,
     HOWEVER_OLD,
     KEPT_FOR,
+    RENDERED,
     Counting,
     count_after,
     counting_of,
@@ -47,8 +50,7 @@ from crawler.store.report.taken import (
     FIRST_VERSION,
     TakenPage,
     VersionKey,
-    changed_pages_to_take,
-    new_versions_to_take,
+    changes_to_take,
     pages_to_take,
     shared_digests,
     versions_to_take,

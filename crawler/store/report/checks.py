@@ -32,64 +32,6 @@ POOLS = """
      ORDER BY 1
 """
 # Each of these names the pages that break a rule: their URLs, or their keys where there is no URL, and a figure.
-NEGATIVE_CASH = """
-    SELECT coalesce(p.url, encode(c.key, 'hex')) AS page, (c.net + q.dividend)::text AS figure
-      FROM cash c
-      JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = c.key
-     WHERE c.domain_id = %(domain_id)s AND c.net + q.dividend < 0
-"""
-OUTSIDE_ECONOMY = """
-    SELECT coalesce(p.url, encode(f.key, 'hex')) AS page, f.state AS figure
-      FROM frontier f
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
-      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-     WHERE f.domain_id = %(domain_id)s AND f.state IN ('new', 'known') AND c.key IS NULL
-"""
-INSIDE_ECONOMY = """
-    SELECT coalesce(p.url, encode(c.key, 'hex')) AS page, coalesce(f.state, 'in no state') AS figure
-      FROM cash c
-      LEFT JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = c.key
-      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = c.key
-     WHERE c.domain_id = %(domain_id)s AND (f.key IS NULL OR f.state NOT IN ('new', 'known'))
-"""
-UNKNOWN_SOURCE = """
-    SELECT p.url AS page, format('%%s, of %%s', octet_length(p.signals), o.many) AS figure
-      FROM page p
-     CROSS JOIN (SELECT count(*) AS many FROM domain_source WHERE domain_id = %(domain_id)s) o
-     WHERE p.domain_id = %(domain_id)s AND octet_length(p.signals) > o.many
-"""
-# Pools count from 0: new, known, new and favoured, known and favoured.
-WRONG_POOL = """
-    SELECT coalesce(p.url, encode(c.key, 'hex')) AS page, format('%%s, in pool %%s', f.state, c.pool) AS figure
-      FROM cash c
-      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = c.key AND f.state IN ('new', 'known')
-      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = c.key
-     WHERE c.domain_id = %(domain_id)s AND c.pool <> (f.state = 'known')::int + 2 * f.favoured::int
-"""
-# Histories stand at the instant of a visit by the domain's clock, which never goes back.
-FUTURE_CLOCK = """
-    SELECT coalesce(p.url, encode(c.key, 'hex')) AS page, format('%%s after %%s', c.clock, s.clock) AS figure
-      FROM cash c
-      JOIN domain_state s ON s.domain_id = %(domain_id)s
-      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = c.key
-     WHERE c.domain_id = %(domain_id)s AND c.clock > s.clock
-"""
-STATELESS = """
-    SELECT p.url AS page, 'in no state' AS figure
-      FROM page p LEFT JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
-     WHERE p.domain_id = %(domain_id)s AND f.key IS NULL
-"""
-PAGELESS = """
-    SELECT encode(f.key, 'hex') AS page, f.state AS figure
-      FROM frontier f LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-     WHERE f.domain_id = %(domain_id)s AND p.key IS NULL
-"""
-NEVER_DUE = """
-    SELECT coalesce(p.url, encode(f.key, 'hex')) AS page, f.state AS figure
-      FROM frontier f LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-     WHERE f.domain_id = %(domain_id)s AND f.state <> 'new' AND f.due_at IS NULL
-"""
 WRONG_VERSION = """
     SELECT coalesce(p.url, encode(s.key, 'hex')) AS page,
            format('version %%s, newest snapshot %%s', coalesce(p.version, 0), coalesce(s.newest, 0)) AS figure
@@ -111,50 +53,19 @@ WRONG_DIGEST = """
             OR (p.text_digest, p.main_digest, p.fingerprint)
                IS DISTINCT FROM (s.text_digest, s.main_digest, s.fingerprint))
 """
-LOST_CONTENT = """
-    SELECT coalesce(p.url, encode(s.key, 'hex')) AS page, format('version %%s', s.number) AS figure
-      FROM snapshot s
-      LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = s.body_digest
-      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = s.key
-     WHERE s.domain_id = %(domain_id)s AND s.is_kept AND c.digest IS NULL
-"""
-THINNED_NEWEST = """
-    SELECT p.url AS page, format('version %%s', p.version) AS figure
-      FROM page p JOIN snapshot s ON s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version
-     WHERE p.domain_id = %(domain_id)s AND NOT s.is_kept
-"""
 STRAY_VISITS = """
     SELECT encode(v.key, 'hex') AS page, format('%%s visits', count(*)) AS figure
       FROM every_visit v LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
      WHERE v.domain_id = %(domain_id)s AND p.key IS NULL
      GROUP BY v.key
 """
-STRAY_MOVES = """
-    SELECT p.url AS page, encode(p.moved_to, 'hex') AS figure
-      FROM page p LEFT JOIN page t ON t.domain_id = %(domain_id)s AND t.key = p.moved_to
-     WHERE p.domain_id = %(domain_id)s AND p.moved_to IS NOT NULL AND t.key IS NULL
-"""
-STRAY_RIDERS = """
-    SELECT p.url AS page, encode(p.leader, 'hex') AS figure
-      FROM page p LEFT JOIN page l ON l.domain_id = %(domain_id)s AND l.key = p.leader AND l.leader IS NULL
-     WHERE p.domain_id = %(domain_id)s AND p.leader IS NOT NULL AND l.key IS NULL
-"""
-STRAY_LISTS = """
-    SELECT encode(l.key, 'hex') AS page, l.found_by AS figure
-      FROM url_list l LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
-     WHERE l.domain_id = %(domain_id)s AND p.key IS NULL
-"""
-STRAY_DATES = """
-    SELECT encode(a.key, 'hex') AS page, a.source AS figure
-      FROM announced a
-      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = a.key
-      LEFT JOIN url_list l ON l.domain_id = %(domain_id)s AND l.key = a.list_key
-     WHERE a.domain_id = %(domain_id)s AND (p.key IS NULL OR l.key IS NULL)
-"""
-FUTURE_LOOKS = """
-    SELECT p.url AS page, p.last_look_at::text AS figure
-      FROM page p JOIN domain_state s ON s.domain_id = %(domain_id)s
-     WHERE p.domain_id = %(domain_id)s AND p.last_look_at > s.last_visit_at
+# A fingerprint that pages have stands in each of its bands, and no other does.
+WRONG_BANDS = """
+    SELECT to_hex(fingerprint) AS page, format('%%s bands', coalesce(b.bands, 0)) AS figure
+      FROM (SELECT DISTINCT fingerprint FROM page_fingerprint WHERE domain_id = %(domain_id)s) p
+      FULL JOIN (SELECT fingerprint, count(*) FILTER (WHERE band = fingerprint_band(fingerprint, band / 65536)) AS bands
+                   FROM fingerprint_band WHERE domain_id = %(domain_id)s GROUP BY fingerprint) b USING (fingerprint)
+     WHERE p IS NULL OR coalesce(b.bands, 0) <> 4
 """
 # The first page that is due before its domain wakes. What waits in the inbox wakes the domain, too.
 EARLIEST_DUE = """
@@ -209,38 +120,104 @@ TABLES = (
     *("page_fingerprint", "fingerprint_band", "announced"),
 )
 
-# A fingerprint that pages have stands in each of its bands, and no other does.
-WRONG_BANDS = """
-    SELECT to_hex(fingerprint) AS page, format('%%s bands', coalesce(b.bands, 0)) AS figure
-      FROM (SELECT DISTINCT fingerprint FROM page_fingerprint WHERE domain_id = %(domain_id)s) p
-      FULL JOIN (SELECT fingerprint, count(*) FILTER (WHERE band = fingerprint_band(fingerprint, band / 65536)) AS bands
-                   FROM fingerprint_band WHERE domain_id = %(domain_id)s GROUP BY fingerprint) b USING (fingerprint)
-     WHERE p IS NULL OR coalesce(b.bands, 0) <> 4
-"""
 
+def _pages_of(table: str, figure: str, broken: str, *joins: str) -> str:
+    """Return a statement that names the pages of the rows `t` of a table that break a rule, each with a figure."""
+    page = "" if table == "page" else "LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = t.key"
+    name = "t.url" if table == "page" else "coalesce(p.url, encode(t.key, 'hex'))"
+    return f"""
+        SELECT {name} AS page, {figure} AS figure FROM {table} t {" ".join(joins)} {page}
+         WHERE t.domain_id = %(domain_id)s AND {broken}
+    """  # noqa: S608  only our own expressions are put in
+
+
+CASH = "LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = t.key"
+CONTENT = "LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = t.body_digest"
+FRONTIER = "LEFT JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = t.key"
+LEADER = "LEFT JOIN page l ON l.domain_id = %(domain_id)s AND l.key = t.leader AND l.leader IS NULL"
+LIST = "LEFT JOIN url_list l ON l.domain_id = %(domain_id)s AND l.key = t.list_key"
+NEWEST = "JOIN snapshot s ON s.domain_id = %(domain_id)s AND s.key = t.key AND s.number = t.version"
+NEW_PLACE = "LEFT JOIN page n ON n.domain_id = %(domain_id)s AND n.key = t.moved_to"
+POOL = "JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = t.pool"
+SOURCES = "CROSS JOIN (SELECT count(*) AS many FROM domain_source WHERE domain_id = %(domain_id)s) o"
+STATE = "JOIN domain_state s ON s.domain_id = %(domain_id)s"
 # What is wrong with the pages that a statement names.
-PAGE_RULES = (
-    ("negative_cash", NEGATIVE_CASH, "pages have less than nothing"),
-    ("outside_economy", OUTSIDE_ECONOMY, "pages should take part in the economy and do not"),
-    ("inside_economy", INSIDE_ECONOMY, "pages take part in the economy and should not"),
-    ("wrong_pool", WRONG_POOL, "pages are paid in a pool that is not theirs"),
-    ("unknown_source", UNKNOWN_SOURCE, "pages count signals of sources that their domain does not have"),
-    ("future_clock", FUTURE_CLOCK, "pages have a history from after their domain's clock"),
-    ("stateless", STATELESS, "pages are in no state"),
-    ("pageless", PAGELESS, "places in the frontier belong to no page"),
-    ("never_due", NEVER_DUE, "pages have no due time and no reason for that"),
-    ("wrong_version", WRONG_VERSION, "pages and their newest snapshots disagree about the version"),
-    ("wrong_digest", WRONG_DIGEST, "pages have other digests than their newest snapshots"),
-    ("lost_content", LOST_CONTENT, "snapshots have lost their content"),
-    ("thinned_newest", THINNED_NEWEST, "pages have lost the text of their newest version"),
-    ("stray_visits", STRAY_VISITS, "pages were visited that are not there"),
-    ("stray_moves", STRAY_MOVES, "pages have moved to one that is not there"),
-    ("stray_lists", STRAY_LISTS, "lists are no pages"),
-    ("stray_dates", STRAY_DATES, "dates were given to pages that are not there, or by lists that are not"),
-    ("stray_riders", STRAY_RIDERS, "pages share the schedule of one that has none of its own"),
-    ("wrong_bands", WRONG_BANDS, "fingerprints are not in their four bands, or no page has them"),
-    ("future_looks", FUTURE_LOOKS, "pages were looked at after their domain's last visit"),
-)
+PAGE_RULES = {
+    "negative_cash": (
+        "pages have less than nothing",
+        _pages_of("cash", "(t.net + q.dividend)::text", "t.net + q.dividend < 0", POOL),
+    ),
+    "outside_economy": (
+        "pages should take part in the economy and do not",
+        _pages_of("frontier", "t.state", "t.state IN ('new', 'known') AND c.key IS NULL", CASH),
+    ),
+    "inside_economy": (
+        "pages take part in the economy and should not",
+        _pages_of(
+            "cash",
+            "coalesce(f.state, 'in no state')",
+            "(f.key IS NULL OR f.state NOT IN ('new', 'known'))",
+            FRONTIER,
+        ),
+    ),
+    "wrong_pool": (  # pools count from 0: new, known, new and favoured, known and favoured
+        "pages are paid in a pool that is not theirs",
+        _pages_of(
+            "cash",
+            "format('%%s, in pool %%s', f.state, t.pool)",
+            "f.state IN ('new', 'known') AND t.pool <> (f.state = 'known')::int + 2 * f.favoured::int",
+            FRONTIER,
+        ),
+    ),
+    "unknown_source": (
+        "pages count signals of sources that their domain does not have",
+        _pages_of(
+            "page",
+            "format('%%s, of %%s', octet_length(t.signals), o.many)",
+            "octet_length(t.signals) > o.many",
+            SOURCES,
+        ),
+    ),
+    "future_clock": (  # histories stand at the instant of a visit by the domain's clock, which never goes back
+        "pages have a history from after their domain's clock",
+        _pages_of("cash", "format('%%s after %%s', t.clock, s.clock)", "t.clock > s.clock", STATE),
+    ),
+    "stateless": ("pages are in no state", _pages_of("page", "'in no state'", "f.key IS NULL", FRONTIER)),
+    "pageless": ("places in the frontier belong to no page", _pages_of("frontier", "t.state", "p.key IS NULL")),
+    "never_due": (
+        "pages have no due time and no reason for that",
+        _pages_of("frontier", "t.state", "t.state <> 'new' AND t.due_at IS NULL"),
+    ),
+    "wrong_version": ("pages and their newest snapshots disagree about the version", WRONG_VERSION),
+    "wrong_digest": ("pages have other digests than their newest snapshots", WRONG_DIGEST),
+    "lost_content": (
+        "snapshots have lost their content",
+        _pages_of("snapshot", "format('version %%s', t.number)", "t.is_kept AND c.digest IS NULL", CONTENT),
+    ),
+    "thinned_newest": (
+        "pages have lost the text of their newest version",
+        _pages_of("page", "format('version %%s', t.version)", "NOT s.is_kept", NEWEST),
+    ),
+    "stray_visits": ("pages were visited that are not there", STRAY_VISITS),
+    "stray_moves": (
+        "pages have moved to one that is not there",
+        _pages_of("page", "encode(t.moved_to, 'hex')", "t.moved_to IS NOT NULL AND n.key IS NULL", NEW_PLACE),
+    ),
+    "stray_lists": ("lists are no pages", _pages_of("url_list", "t.found_by", "p.key IS NULL")),
+    "stray_dates": (
+        "dates were given to pages that are not there, or by lists that are not",
+        _pages_of("announced", "t.source", "(p.key IS NULL OR l.key IS NULL)", LIST),
+    ),
+    "stray_riders": (
+        "pages share the schedule of one that has none of its own",
+        _pages_of("page", "encode(t.leader, 'hex')", "t.leader IS NOT NULL AND l.key IS NULL", LEADER),
+    ),
+    "wrong_bands": ("fingerprints are not in their four bands, or no page has them", WRONG_BANDS),
+    "future_looks": (
+        "pages were looked at after their domain's last visit",
+        _pages_of("page", "t.last_look_at::text", "t.last_look_at > s.last_visit_at", STATE),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +247,7 @@ async def check(db: Database) -> list[Finding]:
 async def _check_domain(connection: Connection, domain_id: int, domain: str) -> list[Finding]:
     values = {"domain_id": domain_id}
     found = await _check_coins(connection, values)
-    for rule, statement, wrong in PAGE_RULES:
+    for rule, (wrong, statement) in PAGE_RULES.items():
         rows = await fetch_dicts(connection, COUNTED.format(statement=statement), values | {"shown": SHOWN})
         if rows:
             shown = ", ".join(f"{row['page']} ({row['figure']})" for row in rows)

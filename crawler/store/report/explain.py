@@ -1,6 +1,6 @@
 """All that the store knows about one URL, tracked or not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -75,12 +75,6 @@ PAGE = f"""
       FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
 """  # noqa: S608  only our own expressions are put in
-VISITS = """
-    SELECT at, answer, status, reason, change, rung, distance_bits, conditional, requests, received_bytes, saved_bytes,
-           elapsed_ms, cash, expected, due_at, price, audit, amount,
-           rendering, added_words, added_links
-      FROM visits_of(%(domain_id)s, %(key)s) ORDER BY at DESC LIMIT %(most)s
-"""
 # What a page passes on along each of its links, in importance.
 PAYS = f"""
     {POPULARITY} * (
@@ -101,13 +95,9 @@ LINKERS = f"""
     SELECT p.url, f.depth, f.state, octet_length(l.targets) / 16 AS outlinks, {IMPORTANCE} AS importance,
            {PAYS} AS pays, count(*) OVER () AS links, min(f.depth) OVER () AS nearest,
            count(*) FILTER (WHERE {STILL_LINKS}) OVER () AS still
-      FROM page_links l
-      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
-      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = l.key
-      JOIN domain_state s ON s.domain_id = %(domain_id)s
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = l.key
-      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+      FROM page_links l CROSS JOIN {PAGE_TABLES}
      WHERE l.domain_id = %(domain_id)s AND position(%(key)s IN l.targets) %% 16 = 1
+       AND p.domain_id = %(domain_id)s AND p.key = l.key
      ORDER BY {PAYS} DESC NULLS LAST, p.url LIMIT %(most)s
 """  # noqa: S608  the same
 LEADS_HERE = """
@@ -282,6 +272,12 @@ class PastVisit:
     rendering: str
     added_words: int | None
     added_links: int | None
+
+
+VISITS = f"""
+    SELECT {", ".join(each.name for each in fields(PastVisit))}
+      FROM visits_of(%(domain_id)s, %(key)s) ORDER BY at DESC LIMIT %(most)s
+"""  # noqa: S608  only our own names are put in
 
 
 @dataclass(frozen=True, slots=True)

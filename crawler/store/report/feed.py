@@ -257,14 +257,9 @@ async def read_on(
 
 
 async def newest_changes(
-    db: Database,
-    wanted: ChangeFilter = EVERY_CHANGE,
-    *,
-    before: tuple[datetime, int] | None = None,
-    most: int = 100,
-    blocks: bool = False,
+    db: Database, wanted: ChangeFilter = EVERY_CHANGE, *, before: tuple[datetime, int] | None = None, most: int = 100
 ) -> list[FeedItem]:
-    """The changes in the feed, the newest first.
+    """Return the changes in the feed with the blocks that changed, the newest first.
 
     before: only those after this place, `FeedItem.place` of the last one shown (keyset paging).
     """
@@ -272,7 +267,7 @@ async def newest_changes(
     if before is not None:
         conditions += ["e.at <= %(before_at)s", "(e.at, f.position) < (%(before_at)s, %(before_position)s)"]
     at, position = before or (None, None)
-    values = {"before_at": at, "before_position": position, "most": most, "blocks": blocks}
+    values = {"before_at": at, "before_position": position, "most": most, "blocks": True}
     statement = f"{BY_EVENT} WHERE {_all(conditions)} ORDER BY e.at DESC, f.position DESC LIMIT %(most)s"
     return await _items(db, statement, "e.at DESC, e.position DESC", wanted.values | values)
 

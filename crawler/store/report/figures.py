@@ -7,13 +7,12 @@ the last plan, or as the end of the last great crawl, and say so.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.visit.visit import CountedAs, State
+from crawler.core.visit.visit import CountedAs
 from crawler.store.database import Connection, Database
 from crawler.store.report.duplicates import Alike, Near, alike, fill
 from crawler.store.report.reports import PAGES
@@ -30,7 +29,7 @@ ALIKE_BITS = 3
 ALIKE_GROUPS = 10
 ALIKE_MEMBERS = 4  # pages of a group
 ALIKE_CHUNKS = 4  # of events whose pages are compared before; a quarter of a second each, and the plan does the rest
-ALL, FAILING, RENDERED = "all", "failing", "rendered"
+ALL, FAILING, RENDERED = "all", "failing", "rendered"  # rankings beside those of CountedAs
 
 TOTALS = """
     count(*) FILTER (WHERE counted_as = 'new') AS new,
@@ -180,13 +179,9 @@ async def _keep_alike(db: Database, domain: Domain) -> None:
         await connection.execute(KEEP_ALIKE, {"domain_id": domain.id, "alike": Jsonb(document)})
 
 
-async def count_if_large(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> None:
+async def count_if_large(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta) -> None:
     """Count a large domain whose figures are too old to be shown. No other one is touched."""
-    async with db.transaction() as connection:
-        values = {"domain_id": domain.id, "small": SMALL}
-        is_large = await fetch_row(connection, IS_LARGE, values) is not None
-        is_counted = not is_large or await are_kept(connection, domain, at=at, kept_for=kept_for)
-    if not is_counted:
+    if await counting_of(db, domain, at=at, kept_for=kept_for) is not Counting.DONE:
         await keep_figures(db, domain, at=at)
 
 
@@ -197,18 +192,18 @@ async def count_after(db: Database, domain: Domain, *, looks: int, at: datetime)
         await keep_figures(db, domain, at=at)
 
 
-async def totals_of(connection: Connection, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> Totals:
+async def totals_of(connection: Connection, domain: Domain, *, at: datetime, kept_for: timedelta) -> Totals:
     """Counts and freshness of a domain: of a small one at that instant, of a large one as they were counted last."""
     is_kept = await are_kept(connection, domain, at=at, kept_for=kept_for)
     (found,) = await fetch_values(connection, Totals, KEPT if is_kept else LIVE, {"domain_id": domain.id, "at": at})
     return found  # a sum without GROUP BY has a row, and a kept one was seen
 
 
-async def counting_of(db: Database, domain: Domain, *, at: datetime) -> Counting:
-    """Whether the figures of a domain can be had at once, and are of late."""
+async def counting_of(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> Counting:
+    """Whether the figures of a domain can be had at once, and are no older than kept_for."""
     async with db.transaction() as connection:
         is_large = await fetch_row(connection, IS_LARGE, {"domain_id": domain.id, "small": SMALL}) is not None
-        if not is_large or await are_kept(connection, domain, at=at):
+        if not is_large or await are_kept(connection, domain, at=at, kept_for=kept_for):
             return Counting.DONE
         return Counting.OLD if await are_kept(connection, domain, at=at, kept_for=HOWEVER_OLD) else Counting.NEVER
 
@@ -246,12 +241,6 @@ async def kept_top(
     return keys if len(keys) < PLACES or top <= PLACES else None
 
 
-def ranking_of(state: State | CountedAs | None, *, failing: bool, rendered: bool) -> str | None:
-    """The ranking that holds these pages alone; None where none does."""
-    wanted = [*([state.value] if state else []), *([FAILING] if failing else []), *([RENDERED] if rendered else [])]
-    return (wanted or [ALL])[0] if len(wanted) <= 1 else None
-
-
 async def usual_alike(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> list[Alike]:
     """The largest groups of pages that say nearly the same: of a large domain as they were counted last.
 
@@ -261,11 +250,7 @@ async def usual_alike(db: Database, domain: Domain, *, at: datetime, kept_for: t
         if await are_kept(connection, domain, at=at, kept_for=kept_for):
             row = await fetch_row(connection, KEPT_ALIKE, {"domain_id": domain.id})
             if row is not None:
-                return [_alike(domain, pages, members) for pages, members in row[0]]
+                groups = [(pages, [Near(Url(url), *facts) for url, *facts in members]) for pages, members in row[0]]
+                return [Alike(domain.authority, pages, members) for pages, members in groups]
     await fill(db, domain, chunks=ALIKE_CHUNKS)
     return await alike(db, domain, bits=ALIKE_BITS, most=ALIKE_GROUPS, members=ALIKE_MEMBERS)
-
-
-def _alike(domain: Domain, pages: int, members: list[Any]) -> Alike:
-    nearest = [Near(Url(url), bits, shares_schedule) for url, bits, shares_schedule in members]
-    return Alike(domain=domain.authority, pages=pages, members=nearest)

@@ -8,21 +8,15 @@ from crawler.core.domain import Domain
 from crawler.core.visit.visit import State
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.figures import kept_top
-from crawler.store.report.reports import IMPORTANCE
+from crawler.store.report.reports import IMPORTANCE, PAGE_TABLES
 from crawler.store.rows import fetch_number, fetch_values
 
-BY_RANK = 250  # pages, the most important ones
-BY_CHANCE = 250  # of all others; keys are hashes, so the first ones are a sample
+SAMPLED = 500  # pages: half are the most important ones, half are of all others; keys are hashes, so the first ones do
 GOOD = "('first', 'same', 'cosmetic', 'changed', 'back')"  # changes of a look that had the page
 KNOWN = f"""
     SELECT p.key, {IMPORTANCE} AS importance, g.a + p.evidence_a AS a, g.b + p.evidence_b AS b
-      FROM page p
-      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
-      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
-      JOIN domain_state s ON s.domain_id = %(domain_id)s
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
-      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-     WHERE p.domain_id = %(domain_id)s AND p.version > 0
+      FROM {PAGE_TABLES}
+     WHERE p.domain_id = %(domain_id)s AND p.version > 0 AND f.state = 'known'
 """  # noqa: S608  only our own expressions are put in
 SAMPLE = f"""
     known AS MATERIALIZED (
@@ -93,28 +87,23 @@ class PastFreshness:
 
 
 async def freshness_over_time(
-    db: Database,
-    domain: Domain,
-    *,
-    instants: Sequence[datetime],
-    by_rank: int = BY_RANK,
-    by_chance: int = BY_CHANCE,
+    db: Database, domain: Domain, *, instants: Sequence[datetime], sample: int = SAMPLED
 ) -> list[PastFreshness]:
     """Freshness at each of some instants, of the pages that are known today; none where no page had been read.
 
     By today's beliefs and importances, so that a past that was misjudged then is told as it is known now. Signals of
     change are left out of account. Exact, as far as it is known, in domains of no more pages than the sample has; of
-    others it is an estimate from the most important pages (by_rank) and some of the others by chance (by_chance).
+    others it is an estimate from the most important pages and as many of the others by chance.
     """
-    values: dict[str, object] = {"domain_id": domain.id, "instants": list(instants)}
-    values |= {"by_rank": by_rank, "by_chance": by_chance}
+    half = sample // 2
+    values = {"domain_id": domain.id, "instants": list(instants), "by_rank": half, "by_chance": half}
     if not instants:
         return []
     async with db.transaction() as connection:
-        first = await kept_top(connection, domain, State.KNOWN.value, top=by_rank, at=None)
-        sample = SAMPLE
+        first = await kept_top(connection, domain, State.KNOWN.value, top=half, at=None)
+        statement = SAMPLE
         if first is not None:
             await connection.execute(BY_KEY)
-            values |= {"first": first[:by_rank], "pages": await fetch_number(connection, KEPT_PAGES, values)}
-            sample = KEPT_SAMPLE
-        return await fetch_values(connection, PastFreshness, f"WITH {sample} {OVER_TIME}", values)
+            values |= {"first": first[:half], "pages": await fetch_number(connection, KEPT_PAGES, values)}
+            statement = KEPT_SAMPLE
+        return await fetch_values(connection, PastFreshness, f"WITH {statement} {OVER_TIME}", values)

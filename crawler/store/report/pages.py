@@ -7,25 +7,21 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.snapshot import Version
-from crawler.core.visit.visit import CountedAs, State, Target
+from crawler.core.visit.visit import State, Target
 from crawler.store.database import BY_KEY, Database
-from crawler.store.report.figures import KEPT_FOR, kept_top, ranking_of
-from crawler.store.report.reports import IMPORTANCE, PAGES
+from crawler.store.report.figures import ALL, FAILING, KEPT_FOR, RENDERED, kept_top
+from crawler.store.report.reports import IMPORTANCE, PAGE_TABLES, PAGES
 from crawler.store.rows import fetch_dicts, fetch_values, from_signed
 
-WANTED = """
-    (%(state)s::text IS NULL OR page_counted_as(f.state, p.version, u.kind) = %(state)s)
-    AND (NOT %(failing)s OR p.failures > 0) AND (NOT %(rendered)s OR p.is_rendered)
+WANTED = f"""
+    CASE %(which)s::text WHEN '{ALL}' THEN true WHEN '{FAILING}' THEN p.failures > 0
+                         WHEN '{RENDERED}' THEN p.is_rendered
+                         ELSE page_counted_as(f.state, p.version, u.kind) = %(which)s END
 """
 # Freshness and titles are looked up for the pages that are shown, and for no others.
 BEST = f"""
     SELECT p.key
-      FROM page p
-      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
-      JOIN domain_state s ON s.domain_id = %(domain_id)s
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
-      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
+      FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s AND {WANTED}
      ORDER BY {IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(top)s
 """  # noqa: S608  only our own expressions are put in
@@ -81,32 +77,19 @@ class PageLine:
 
 
 async def pages(
-    db: Database,
-    domain: Domain,
-    *,
-    top: int,
-    at: datetime,
-    state: State | CountedAs | None = None,
-    failing: bool = False,
-    rendered: bool = False,
-    kept_for: timedelta = KEPT_FOR,
+    db: Database, domain: Domain, *, top: int, at: datetime, which: str = ALL, kept_for: timedelta = KEPT_FOR
 ) -> list[PageLine]:
     """The domain's most important pages, those outside the economy last.
 
     Of a large domain those that were so when it was last counted, if that was no longer ago than kept_for, as they are
     now.
 
-    state: only those that count as it.  failing: only those of which the newest look brought no good answer.
-    rendered: only those whose last version a browser made.
+    which: ALL; those that count as a CountedAs; FAILING, of which the newest look brought no good answer; or RENDERED,
+    whose last version a browser made.
     """
-    values = {"domain_id": domain.id, "at": at, "top": top, "state": state, "failing": failing, "rendered": rendered}
-    ranking = ranking_of(state, failing=failing, rendered=rendered)
+    values = {"domain_id": domain.id, "at": at, "top": top, "which": str(which)}
     async with db.transaction() as connection:
-        kept = (
-            await kept_top(connection, domain, ranking, top=top, at=at, kept_for=kept_for)
-            if ranking is not None
-            else None
-        )
+        kept = await kept_top(connection, domain, str(which), top=top, at=at, kept_for=kept_for)
         if kept is None:
             return await fetch_values(connection, PageLine, TOP, values)
         await connection.execute(BY_KEY)

@@ -104,10 +104,10 @@ async def grant_reading(db: Database, name: str) -> ReaderRole:
             f"{name!r} is no name for a role: small letters, digits and _, not beginning with a digit or pg_"
         )
     async with db.transaction() as connection:
-        found = await (await connection.execute("SELECT current_user = %s", (name,))).fetchone()
+        found = await fetch_row(connection, ROLE_FOUND, (name, MADE, name))
         if found is not None and found[0]:
             raise BadInput(f"{name} is who recrawl itself connects as; it may do anything")
-        password = await _made(connection, name)
+        password = await _make_role(connection, name) if found is None else None
         views = tuple(str(row[0]) for row in await fetch_rows(connection, VIEWS, {}))
         for statement in await _rights(connection, views):
             await connection.execute(sql.SQL("GRANT {} TO {}").format(statement, sql.Identifier(name)))
@@ -120,7 +120,7 @@ async def revoke_reading(db: Database, name: str) -> bool:
     Raises BadInput for a role that there is not, or for who recrawl itself connects as.
     """
     async with db.transaction() as connection:
-        found = await (await connection.execute(ROLE_FOUND, (name, MADE, name))).fetchone()
+        found = await fetch_row(connection, ROLE_FOUND, (name, MADE, name))
         if found is None:
             raise BadInput(f"there is no role {name!r}")
         is_self, is_ours = found
@@ -140,11 +140,8 @@ async def revoke_reading(db: Database, name: str) -> bool:
         return True
 
 
-async def _made(connection: Connection, name: str) -> str | None:
-    """Make the role unless it is there; gives its password, of which the server gets a verifier alone."""
-    found = await (await connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (name,))).fetchone()
-    if found is not None:
-        return None
+async def _make_role(connection: Connection, name: str) -> str:
+    """Make a role; return its password, of which the server gets a verifier alone."""
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     verifier = connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
     role = sql.Identifier(name)

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from psycopg.rows import TupleRow
+
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.visit.visit import State
@@ -153,24 +155,6 @@ async def pages_to_take(
         return await _pages(connection, IN_ORDER, values)
 
 
-async def changed_pages_to_take(
-    db: Database, domain: Domain, *, after: int, until: int, most: int, bodies: bool = False
-) -> tuple[list[TakenPage], int]:
-    """Pages that have come, changed or gone between two cursors of the feed, and the cursor behind what was read.
-
-    Raises CursorTooOld where the feed has forgotten changes after that cursor.
-    most: changes that are read. A page that changed more than once among those comes once; one that is gone, too.
-    """
-    values = {"domain_id": domain.id, "after": after, "until": until, "most": most, "bodies": bodies}
-    async with db.transaction() as connection:
-        found = await fetch_rows(connection, CHANGED, values)
-        await require_kept(connection, domain.id, since=after)
-        keys = list(dict.fromkeys(key for _, key, _, _ in found if key is not None))
-        pages = await _pages(connection, CHOSEN, values | {"keys": keys})
-    place = {key: n for n, key in enumerate(keys)}
-    return sorted(pages, key=lambda page: place[page.key]), found[-1][0] if found else until
-
-
 async def versions_to_take(
     db: Database, domain: Domain, *, after: VersionKey, most: int, bodies: bool = False
 ) -> tuple[list[TakenPage], VersionKey | None]:
@@ -186,31 +170,44 @@ async def versions_to_take(
     return pages, (PageKey(last[0]), last[1]) if last is not None else None
 
 
-async def new_versions_to_take(
-    db: Database, domain: Domain, *, after: int, until: int, most: int, bodies: bool = False
+async def changes_to_take(
+    db: Database, domain: Domain, *, after: int, until: int, most: int, bodies: bool = False, versions: bool = False
 ) -> tuple[list[TakenPage], int]:
-    """The versions that came between two cursors of the feed, what became of pages, and the cursor behind all that.
+    """Return what came between two cursors of the feed and what became of pages, and the cursor behind all that.
 
-    A page that went, and is not back, comes behind the versions as one of version 0, without any content.
-    Raises CursorTooOld where the feed has forgotten changes after that cursor.
-    most: changes that are read.  A version that several of them tell of comes once; one that was thinned out does not.
+    Pages that have come, changed or gone, each once; or with `versions` all versions that came, and behind them each
+    page that went, and is not back, as one of version 0, without any content. A version that was thinned out does not
+    come.
+    Raises CursorTooOld where the feed has forgotten changes after that cursor.  most: changes that are read.
     """
     values = {"domain_id": domain.id, "after": after, "until": until, "most": most, "bodies": bodies}
     async with db.transaction() as connection:
         found = await fetch_rows(connection, CHANGED, values)
         await require_kept(connection, domain.id, since=after)
-        told = [(key, number) for _, key, number, change in found if key is not None and change not in WENT]
-        chosen = {"keys": [key for key, _ in told], "numbers": [number for _, number in told]}
-        pages = await _pages(connection, VERSIONS_CHOSEN, values | chosen)
-        went = list(dict.fromkeys(key for _, key, _, change in found if change in WENT))
-        today = await _pages(connection, CHOSEN, values | {"keys": went, "bodies": False}) if went else []
-    place = {key: n for n, key in enumerate(went)}
-    away = sorted((page for page in today if not page.is_there), key=lambda page: place[page.key])
-    bare = [
+        if versions:
+            pages = await _new_versions(connection, found, values)
+        else:
+            pages = await _chosen(connection, [key for _, key, _, _ in found if key is not None], values)
+    return pages, found[-1][0] if found else until
+
+
+async def _new_versions(connection: Connection, found: list[TupleRow], values: dict[str, Any]) -> list[TakenPage]:
+    told = [(key, number) for _, key, number, change in found if key is not None and change not in WENT]
+    numbers = {"keys": [key for key, _ in told], "numbers": [number for _, number in told]}
+    pages = await _pages(connection, VERSIONS_CHOSEN, values | numbers)
+    went = [key for _, key, _, change in found if change in WENT]
+    away = [page for page in await _chosen(connection, went, values | {"bodies": False}) if not page.is_there]
+    return pages + [
         replace(page, version=0, version_at=None, title="", language="", content_type="", digest=None, text="")
         for page in away
     ]
-    return pages + bare, found[-1][0] if found else until
+
+
+async def _chosen(connection: Connection, keys: list[PageKey], values: dict[str, Any]) -> list[TakenPage]:
+    """Return the pages of some keys, each once, in the order of these."""
+    place = {key: n for n, key in enumerate(dict.fromkeys(keys))}
+    pages = await _pages(connection, CHOSEN, values | {"keys": list(place)}) if place else []
+    return sorted(pages, key=lambda page: place[page.key])
 
 
 async def shared_digests(db: Database, domain: Domain, *, of_versions: bool = False) -> frozenset[bytes]:

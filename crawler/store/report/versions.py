@@ -67,7 +67,6 @@ PAGES_AT = f"""
            v.title, octet_length(v.text) AS text_bytes
       FROM (SELECT key, url FROM page
              WHERE domain_id = %(domain_id)s AND version > 0 AND first_seen_at <= %(at)s
-               AND (%(after)s::text IS NULL OR url COLLATE "C" > %(after)s) AND starts_with(url, %(prefix)s)
                AND EXISTS (SELECT FROM snapshot s WHERE s.domain_id = %(domain_id)s AND s.key = page.key
                                                     AND s.number = 1 AND s.at <= %(at)s)
              ORDER BY url COLLATE "C" LIMIT %(most)s) p
@@ -188,15 +187,9 @@ async def version_of(
     )
 
 
-async def pages_at(
-    db: Database, domain: Domain, *, at: datetime, prefix: str = "", after: Url | None = None, most: int = 1000
-) -> list[PastPage]:
-    """The pages of a domain that had been seen by an instant, as they were then, by URL.
-
-    prefix: of their URLs; empty for all.  after: only those whose URL follows this one (keyset paging).
-    """
-    values = {"domain_id": domain.id, "at": at, "prefix": prefix, "after": after, "most": most}
-    return await fetch_values(db, PastPage, PAGES_AT, values)
+async def pages_at(db: Database, domain: Domain, *, at: datetime, most: int = 1000) -> list[PastPage]:
+    """Return the pages of a domain that had been seen by an instant, as they were then, by URL."""
+    return await fetch_values(db, PastPage, PAGES_AT, {"domain_id": domain.id, "at": at, "most": most})
 
 
 def headers_from(lines: str) -> tuple[tuple[str, str], ...]:

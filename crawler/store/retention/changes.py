@@ -91,18 +91,6 @@ class SlowestReader:
         return f"recrawl notify list says what is wrong with it; or {remove}"
 
 
-@dataclass(frozen=True, slots=True)
-class Forgettable:
-    """Events of a domain that may be forgotten, by their numbers: none where the last comes before the first."""
-
-    first: int
-    last: int
-
-    @property
-    def many(self) -> int:
-        return max(0, self.last - self.first + 1)
-
-
 async def slowest_reader(db: Database, domain: Domain) -> SlowestReader | None:
     """Whoever has the lowest cursor among those that must read the changes of a domain; None where nobody must.
 
@@ -118,24 +106,22 @@ async def first_unread_at(db: Database, domain: Domain, reader: SlowestReader) -
     return row[0] if row else None
 
 
-async def changes_to_forget(
-    db: Database, domain: Domain, *, before: datetime, read_until: int | None = None
-) -> Forgettable:
-    """The changes of a domain that were found before an instant and that nobody has still to read.
+async def changes_to_forget(db: Database, domain: Domain, *, before: datetime, read_until: int | None = None) -> range:
+    """Return the numbers of a domain's changes that were found before an instant and that nobody has still to read.
 
     read_until: the lowest cursor of whoever must read all changes; None where nobody must.
     """
     until = read_until if read_until is not None else MOST
     row = await fetch_row(db, LAST_TO_FORGET, {"domain_id": domain.id, "before": before, "read_until": until})
-    return Forgettable(first=row[1], last=row[0]) if row else Forgettable(first=1, last=0)
+    return range(row[1], row[0] + 1) if row else range(0)
 
 
-async def forget_changes(db: Database, domain: Domain, wanted: Forgettable) -> Forgettable:
-    """Forget a chunk of those changes; gives what is left of them."""
-    last = min(wanted.last, wanted.first + CHUNK - 1)
-    values = {"domain_id": domain.id, "first": wanted.first, "last": last}
+async def forget_changes(db: Database, domain: Domain, wanted: range) -> range:
+    """Forget a chunk of those changes; return what is left of them."""
+    chunk, left = wanted[:CHUNK], wanted[CHUNK:]
+    values = {"domain_id": domain.id, "first": chunk[0], "last": chunk[-1]}
     async with db.transaction() as connection:
-        if await fetch_number(connection, LOCK, values) != wanted.first:  # removed, or another prune has been here
-            return Forgettable(first=wanted.last + 1, last=wanted.last)
+        if await fetch_number(connection, LOCK, values) != chunk[0]:  # removed, or another prune has been here
+            return range(0)
         await connection.execute(FORGET, values)
-    return Forgettable(first=last + 1, last=wanted.last)
+    return left

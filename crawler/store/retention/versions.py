@@ -119,12 +119,12 @@ class NeededVersions:
     unread: the feed tells of them, and a reader has not come so far.  untold: the feed does not tell of them yet.
     """
 
-    unread: Mapping[bytes, frozenset[int]]
-    untold: Mapping[bytes, frozenset[int]]
+    unread: Mapping[bytes, set[int]]
+    untold: Mapping[bytes, set[int]]
 
-    def of(self, key: bytes) -> frozenset[int]:
+    def of(self, key: bytes) -> set[int]:
         """The versions of a page that are needed, for whichever reason."""
-        return self.unread.get(key, frozenset()) | self.untold.get(key, frozenset())
+        return self.unread.get(key, set()) | self.untold.get(key, set())
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ async def versions_to_thin(
         past = [Dated(number=number, at=at) for number, at in zip(numbers, instants, strict=True)]
         stays = kept_versions(past, settings, now=now, needed=needed.of(key) | {newest})
         if key in needed.unread:
-            untold = needed.untold.get(key, frozenset())
+            untold = needed.untold.get(key, set())
             held += len(stays - kept_versions(past, settings, now=now, needed=untold | {newest}))
         found += [VersionName(key=key, number=each.number, at=each.at) for each in past if each.number not in stays]
     return ThinChoice(found, held, PageKey(rows[-1][0]) if rows else None)
@@ -255,10 +255,7 @@ async def needed_versions(
     untold: dict[bytes, set[int]] = {}
     for key, version, is_told in await fetch_rows(connection, NEEDED, values):
         (unread if is_told else untold).setdefault(key, set()).update({version, version - 1})
-    return NeededVersions(
-        unread={key: frozenset(of) for key, of in unread.items()},
-        untold={key: frozenset(of) for key, of in untold.items()},
-    )
+    return NeededVersions(unread, untold)
 
 
 def _chosen(domain: Domain, names: Sequence[VersionName]) -> dict[str, Any]:

@@ -120,10 +120,6 @@ class WaitingVisits:
     visits: int
     before: datetime
 
-    @property
-    def bits(self) -> int:
-        return bits_for(self.visits)
-
 
 @dataclass(frozen=True, slots=True)
 class MergeablePacks:
@@ -170,7 +166,7 @@ async def pack_visits(
     """
     key, at = after or (b"", datetime.min.replace(tzinfo=UTC))
     values = {"domain_id": domain.id, "before": waiting.before, "key": key, "at": at, "more": most - 1}
-    values |= {"bits": waiting.bits, "most": MOST_IN_A_PACK}
+    values |= {"bits": bits_for(waiting.visits), "most": MOST_IN_A_PACK}
     async with db.transaction() as connection:
         end = await fetch_row(connection, END_OF_CHUNK, values)
         values |= {"last_key": end[0] if end else None, "last_at": end[1] if end else None}

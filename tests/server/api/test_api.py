@@ -17,7 +17,7 @@ from openapi_spec_validator import validate
 
 from crawler.app.running.serving import IndexKeeper
 from crawler.errors import BadInput
-from crawler.export import is_searchable, search
+from crawler.export.sqlite_index import is_searchable, search
 from crawler.runtime.keys.api_tokens import make_token, revoke_token, token_shown, tokens_of
 from crawler.runtime.machine import search_file
 from crawler.server.api.app import RateLimit

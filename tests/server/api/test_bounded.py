@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from crawler.app.database import Database as OpenDatabase
 from crawler.server.api.endpoints import MAX_CHANGES, Api
+from crawler.settings import settings
 from crawler.store import report
 from crawler.store.database import Database
 from tests.store.conftest import START, db
@@ -25,7 +27,7 @@ async def test_an_answer_ends_early_where_its_changes_say_much_and_the_cursor_le
     await report.stamp_feed(db, at=START)
     async with db.transaction() as connection:
         await connection.execute(SAYS_MUCH)
-    api = Api(db=db, home=tmp_path, now=lambda: START, want_index=str)
+    api = Api(db=OpenDatabase(db.pool, settings()), home=tmp_path, now=lambda: START, want_index=str)
 
     first = await api.changes(limit=MAX_CHANGES)
     second = await api.changes(after=int(first.next or 0), limit=MAX_CHANGES)

@@ -11,9 +11,10 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.http.urls import Authority
-from crawler.store import claim, domains, record, report, retention
+from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
 from crawler.store.report import EventKind
+from crawler.store.retention import changes
 from tests.store.conftest import START
 from tests.store.made_up import TERM, USUAL, crawl, html, look, targets, url
 
@@ -95,9 +96,9 @@ async def test_a_reader_of_one_domain_takes_that_domains_events_and_holds_back_t
         taken = await (await connection.execute("SELECT position, url FROM my_change ORDER BY position")).fetchall()
         cursor = await (await connection.execute("SELECT position FROM feed_reader")).fetchone()
     assert held == (0,)
-    assert [await retention.slowest_reader(db, lease.domain) for lease in leases] == [
+    assert [await changes.slowest_reader(db, lease.domain) for lease in leases] == [
         None,
-        retention.SlowestReader(position=6, name="mine"),
+        changes.SlowestReader(position=6, name="mine"),
         None,
     ]
     assert [position for position, _ in taken] == [4, 5, 6]

@@ -50,17 +50,16 @@ async def lose(db: Database, domain: Domain, *, at: datetime) -> None:
 async def test_what_is_kept_of_a_large_domain_is_what_was_counted(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     live = await report.domain_report(db, domain, at=LATER, window=DAY)
-    every = [await report.pages(db, domain, top=9, at=LATER, state=state) for state in (None, *State)]
+    every = [await report.pages(db, domain, top=9, at=LATER, which=which) for which in (report.ALL, *State)]
     (past,) = await report.freshness_over_time(db, domain, instants=[START + DAY])
 
     await grown(db, domain)
     kept = await report.domain_report(db, domain, at=LATER, window=DAY)
 
     assert kept == live
-    assert [await report.pages(db, domain, top=9, at=LATER, state=state) for state in (None, *State)] == every
+    assert [await report.pages(db, domain, top=9, at=LATER, which=which) for which in (report.ALL, *State)] == every
     assert await report.pages(db, domain, top=2, at=LATER) == every[0][:2]
-    assert await report.pages(db, domain, top=9, at=LATER, failing=True) == []
-    assert await report.pages(db, domain, top=9, at=LATER, rendered=True, failing=True) == [], "no ranking has these"
+    assert await report.pages(db, domain, top=9, at=LATER, which=report.FAILING) == []
     (kept_past,) = await report.freshness_over_time(db, domain, instants=[START + DAY])
     assert kept_past.pages == past.pages
     assert kept_past.freshness == pytest.approx(past.freshness)
@@ -78,7 +77,7 @@ async def test_a_large_domain_is_shown_as_it_was_counted_last(db: Database, doma
     soon = await report.domain_report(db, domain, at=LATER + HOUR, window=DAY)
     assert soon is not None
     assert (soon.counted_at, soon.gone, soon.freshness) == (LATER, 0, before.freshness)
-    assert len(await report.pages(db, domain, top=9, at=LATER + HOUR, state=State.KNOWN)) == before.known - 1, (
+    assert len(await report.pages(db, domain, top=9, at=LATER + HOUR, which=State.KNOWN)) == before.known - 1, (
         "a page that is gone is not shown as a known one"
     )
 
@@ -97,7 +96,7 @@ async def test_a_small_domain_is_counted_for_each_who_asks(db: Database, domain:
 
     assert found is not None
     assert (found.counted_at, found.gone) == (LATER + HOUR, 1)
-    assert len(await report.pages(db, domain, top=9, at=LATER, state=State.GONE)) == 1
+    assert len(await report.pages(db, domain, top=9, at=LATER, which=State.GONE)) == 1
 
 
 @pytest.mark.parametrize(("looks", "is_counted"), [(0, False), (SMALL // 100 - 1, False), (SMALL, True)])

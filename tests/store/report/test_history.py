@@ -64,8 +64,8 @@ async def test_a_sample_stands_for_all_of_a_large_domain(db: Database, domain: D
     await walked(db, domain)
     at = START + 20 * DAY
     (every,) = await report.freshness_over_time(db, domain, instants=[at])
-    (sampled,) = await report.freshness_over_time(db, domain, instants=[at], by_rank=1, by_chance=2)
-    assert sampled.pages == 3 < every.pages
+    (sampled,) = await report.freshness_over_time(db, domain, instants=[at], sample=2)
+    assert sampled.pages == 2 < every.pages
     assert sampled.freshness_plain == pytest.approx(every.freshness_plain, abs=0.05)
 
 

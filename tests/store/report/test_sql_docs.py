@@ -10,7 +10,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
-from crawler.export import shown_value
+from crawler.export.rows import shown_value
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
 from tests.store.conftest import START

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from crawler.core.domain import Domain
 from crawler.prune import foretold, keep_quota, prune_domain
-from crawler.store import domains, retention
+from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.retention import versions
 from tests.engine.crawls import rows
 from tests.prune.test_prune import NOW, keep
 from tests.store.conftest import START
@@ -43,7 +44,7 @@ async def test_of_a_large_domain_two_hundred_pages_tell_about_what_all_of_them_t
         )
 
     found = await foretold(db, domain)
-    takes = await retention.stored_bytes(db, domain)
+    takes = await versions.stored_bytes(db, domain)
     done = await prune_domain(db, domain, at=NOW)
 
     assert not found.is_exact
@@ -56,7 +57,7 @@ async def test_of_a_small_domain_it_is_exact_and_what_pruning_then_frees(db: Dat
     await live(db, domain, range(45))
 
     found = await foretold(db, domain)
-    takes = await retention.stored_bytes(db, domain)
+    takes = await versions.stored_bytes(db, domain)
     done = await prune_domain(db, domain, at=NOW)
 
     assert found.is_exact
@@ -70,7 +71,7 @@ async def test_a_domain_within_its_quota_is_left_alone_and_one_beyond_it_is_thin
 ) -> None:
     domain = await keep(db, domain, keep_versions=1000)
     await live(db, domain, range(16))
-    takes = await retention.stored_bytes(db, domain)
+    takes = await versions.stored_bytes(db, domain)
     assert await keep_quota(db, domain) is None
     roomy = await domains.change(db, domain, replace(domain.settings, quota=takes), at=START)
     assert await keep_quota(db, roomy) is None
@@ -82,7 +83,7 @@ async def test_a_domain_within_its_quota_is_left_alone_and_one_beyond_it_is_thin
 
     assert done is not None
     assert done.exceeds == 0
-    assert takes // 3 < done.stored_bytes == await retention.stored_bytes(db, domain) <= takes // 2
+    assert takes // 3 < done.stored_bytes == await versions.stored_bytes(db, domain) <= takes // 2
     assert await keep_quota(db, narrow) is None
     tiny = await domains.change(db, domain, replace(domain.settings, quota=1), at=START)
     done = await keep_quota(db, tiny)

@@ -3,11 +3,11 @@
 from datetime import timedelta
 
 from crawler.core.domain import Domain
-from crawler.store import retention
 from crawler.store.database import Database
+from crawler.store.retention import visits
 from tests.engine.crawls import rows
 from tests.store.conftest import START
-from tests.store.retention.test_visits import fill, pack_all, visits
+from tests.store.retention.test_visits import every_visit, fill, pack_all
 
 DAY = timedelta(days=1)
 OF_PAGE = """
@@ -24,25 +24,25 @@ async def pack_nightly(db: Database, domain: Domain, days: range) -> None:
 
 async def test_a_month_of_nights_is_merged_once_it_is_over_and_says_what_it_said(db: Database, domain: Domain) -> None:
     last = await fill(db, domain, pages=300, visits=12_000)  # until the end of February, 205 a day
-    before = await visits(db)
+    before = await every_visit(db)
     await pack_nightly(db, domain, range(9, 39))
-    assert await retention.packs_to_merge(db, domain) == []  # January is not packed to its end yet
+    assert await visits.packs_to_merge(db, domain) == []  # January is not packed to its end yet
     await pack_nightly(db, domain, range(39, (last - START).days))
     key = before[77]["key"]
     wide = (await rows(db, OF_PAGE, domain.id, key, START + 31 * DAY))[0][0]
 
-    (january,) = await retention.packs_to_merge(db, domain)
-    merged = await retention.merge_packs(db, domain, january)
+    (january,) = await visits.packs_to_merge(db, domain)
+    merged = await visits.merge_packs(db, domain, january)
 
     assert (january.month, january.bits, merged) == (START, 0, january.visits)
     assert merged > 5000
     narrow = (await rows(db, OF_PAGE, domain.id, key, START + 31 * DAY))[0][0]
     assert (wide > 25, narrow <= 2) == (True, True)
-    assert await visits(db) == before
+    assert await every_visit(db) == before
     async with db.transaction() as connection:
         cursor = await connection.execute("SELECT at FROM visits_of(%s, %s) ORDER BY at", (domain.id, key), binary=True)
         assert [at for (at,) in await cursor.fetchall()] == [visit["at"] for visit in before if visit["key"] == key]
-    assert await retention.packs_to_merge(db, domain) == []
+    assert await visits.packs_to_merge(db, domain) == []
 
 
 async def test_what_one_night_has_packed_well_is_left_as_it_is(db: Database, domain: Domain) -> None:
@@ -50,4 +50,4 @@ async def test_what_one_night_has_packed_well_is_left_as_it_is(db: Database, dom
     await pack_all(db, domain, most=100_000)
     await rows(db, "UPDATE domain_state SET last_visit_at = last_visit_at + interval '90 days' RETURNING 1")
 
-    assert await retention.packs_to_merge(db, domain) == []
+    assert await visits.packs_to_merge(db, domain) == []

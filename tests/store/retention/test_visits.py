@@ -4,9 +4,10 @@ import pytest
 from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain
-from crawler.store import report, retention
+from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.partitions import ensure_visit_partition
+from crawler.store.retention import visits
 from crawler.store.retention.visits import COLUMNS
 from tests.store import made_up
 from tests.store.conftest import START
@@ -36,18 +37,18 @@ async def fill(db: Database, domain: Domain, *, pages: int, visits: int, at: dat
     return last
 
 
-async def visits(db: Database, table: str = "every_visit") -> list[dict[str, object]]:
+async def every_visit(db: Database, table: str = "every_visit") -> list[dict[str, object]]:
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(f"SELECT * FROM {table} ORDER BY domain_id, key, at".encode())
         return await cursor.fetchall()
 
 
 async def pack_all(db: Database, domain: Domain, *, most: int) -> int:
-    waiting = await retention.visits_to_pack(db, domain)
+    waiting = await visits.visits_to_pack(db, domain)
     assert waiting is not None
-    done, after = await retention.pack_visits(db, domain, waiting, most=most)
+    done, after = await visits.pack_visits(db, domain, waiting, most=most)
     while after is not None:
-        many, after = await retention.pack_visits(db, domain, waiting, after=after, most=most)
+        many, after = await visits.pack_visits(db, domain, waiting, after=after, most=most)
         done += many
     return done
 
@@ -58,19 +59,19 @@ async def test_packed_visits_say_in_every_column_what_they_said_before(
 ) -> None:
     await ensure_visit_partition(db, at=START)
     last = await fill(db, domain, pages=pages, visits=5000)
-    before = await visits(db)
+    before = await every_visit(db)
 
     packed = await pack_all(db, domain, most=chunk)
 
     assert packed == sum(visit["at"] < last - 8 * DAY for visit in before) > 3000  # type: ignore[operator]
-    assert len(await visits(db, "visit")) == 5000 - packed
-    assert await visits(db) == before
+    assert len(await every_visit(db, "visit")) == 5000 - packed
+    assert await every_visit(db) == before
     assert set(COLUMNS) | {"domain_id", "key"} == set(before[0])
 
 
 async def test_the_visits_of_a_page_and_of_a_time_are_found_among_both(db: Database, domain: Domain) -> None:
     await fill(db, domain, pages=40, visits=5000)
-    before = await visits(db)
+    before = await every_visit(db)
     await pack_all(db, domain, most=1500)
     since, until = START + 3 * DAY, START + 20 * DAY
 
@@ -87,12 +88,12 @@ async def test_the_visits_of_a_page_and_of_a_time_are_found_among_both(db: Datab
 async def test_few_visits_wait_for_others_and_a_second_pass_finds_nothing(db: Database, domain: Domain) -> None:
     await fill(db, domain, pages=3, visits=40, at=START)
     last = await fill(db, domain, pages=3, visits=1, at=START + 9 * DAY)
-    assert await retention.visits_to_pack(db, domain) is None
+    assert await visits.visits_to_pack(db, domain) is None
 
     await fill(db, domain, pages=3, visits=1, at=last + 60 * DAY)
     assert await pack_all(db, domain, most=100) == 41
 
-    assert await retention.visits_to_pack(db, domain) is None
+    assert await visits.visits_to_pack(db, domain) is None
 
 
 async def test_a_month_whose_visits_are_packed_gives_its_space_back_at_once(db: Database, domain: Domain) -> None:
@@ -100,12 +101,12 @@ async def test_a_month_whose_visits_are_packed_gives_its_space_back_at_once(db: 
     await fill(db, domain, pages=9, visits=9000)
     await pack_all(db, domain, most=20_000)
 
-    assert await retention.drop_empty_partitions(db, at=START + 20 * DAY) == []
-    assert await retention.drop_empty_partitions(db, at=START + 45 * DAY) == ["visit_2026_01"]
-    assert await retention.drop_empty_partitions(db, at=START + 400 * DAY) == []  # February has the last ones
+    assert await visits.drop_empty_partitions(db, at=START + 20 * DAY) == []
+    assert await visits.drop_empty_partitions(db, at=START + 45 * DAY) == ["visit_2026_01"]
+    assert await visits.drop_empty_partitions(db, at=START + 400 * DAY) == []  # February has the last ones
 
     await fill(db, domain, pages=9, visits=1, at=START)  # of January, by the default partition
-    assert len(await visits(db)) == 9001
+    assert len(await every_visit(db)) == 9001
 
 
 async def test_a_partition_that_others_keep_busy_stays_until_the_next_time(db: Database, domain: Domain) -> None:
@@ -113,25 +114,25 @@ async def test_a_partition_that_others_keep_busy_stays_until_the_next_time(db: D
     async with db.transaction() as other:
         await other.execute("SELECT count(*) FROM visit")
 
-        assert await retention.drop_empty_partitions(db, at=START + 400 * DAY) == []
+        assert await visits.drop_empty_partitions(db, at=START + 400 * DAY) == []
 
-    assert len(await retention.drop_empty_partitions(db, at=START + 400 * DAY)) == 2
+    assert len(await visits.drop_empty_partitions(db, at=START + 400 * DAY)) == 2
 
 
 async def test_visits_that_are_too_old_are_forgotten_packed_or_not(db: Database, domain: Domain) -> None:
     last = await fill(db, domain, pages=30, visits=9000)
     await pack_all(db, domain, most=20_000)
     before = last - 5 * DAY
-    expected = await retention.count_visits(db, domain, before=before)
+    expected = await visits.count_visits(db, domain, before=before)
 
     forgotten = 0
-    while many := await retention.forget_visits(db, domain, before=before, most=500):
+    while many := await visits.forget_visits(db, domain, before=before, most=500):
         forgotten += many
 
-    left = await visits(db)
+    left = await every_visit(db)
     assert forgotten == expected == 9000 - len(left)
     assert all(visit["at"] >= before for visit in left)  # type: ignore[operator]
-    assert await retention.count_visits(db, domain, before=datetime(2030, 1, 1, tzinfo=UTC)) == len(left)
+    assert await visits.count_visits(db, domain, before=datetime(2030, 1, 1, tzinfo=UTC)) == len(left)
 
 
 async def test_freshness_in_the_past_and_reports_are_as_before_packing(db: Database, domain: Domain) -> None:
