@@ -5,7 +5,7 @@ ARGS ?=
 TESTS ?=
 EXTRAS ?=
 PACKAGES ?=
-JOBS ?= 2
+JOBS ?= 3
 BIN := .venv/bin
 
 # All data of these commands stays in the checkout.
