@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.harness.table import table
 from crawler.core.budget.page_arrays import SAMPLE, PageArrays, gaps, page_arrays, subset
 from crawler.core.budget.shadow_price import Budget, Work, shadow_price
-from crawler.core.freshness.belief import PRIOR, faded, learn_changed, learn_same
+from crawler.core.freshness.estimates import PRIOR, faded, learn_changed, learn_same
 from crawler.core.freshness.gamma import Floats, Numbers
 
 HEAD = ("what", "pages", "seconds", "bar, seconds")

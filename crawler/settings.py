@@ -23,10 +23,6 @@ def _span(given: object) -> object:
     return span(given) if isinstance(given, str) else given
 
 
-def _network(given: str) -> str:
-    return str(ip_network(given))
-
-
 def _names(given: object) -> object:
     return tuple(filter(None, map(str.strip, given.split(",")))) if isinstance(given, str) else given
 
@@ -39,7 +35,7 @@ SECRETS = {
     "PREFECT_API_AUTH_STRING": "PREFECT_API_AUTH_STRING",
 }
 
-Network = Annotated[str, AfterValidator(_network)]
+Network = Annotated[str, AfterValidator(lambda given: str(ip_network(given)))]
 Span = Annotated[timedelta, BeforeValidator(_span)]
 Seconds = Annotated[Span, Field(gt=timedelta(0))]
 

@@ -8,7 +8,7 @@ from prefect.states import Completed
 from crawler.app.database import open_database_of
 from crawler.app.delivery.notifications import Delivered, count_failing, deliver_due
 from crawler.clock import Clock
-from crawler.format.deliveries import format_delivered, format_undelivered
+from crawler.format.values import format_delivered, format_undelivered
 from crawler.settings import settings
 from flows.ending import says_why
 from flows.form import instant

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from benchmarks.change.looks import Look
 from crawler.core.change.change import Change
-from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.response import Fetched
 from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Scope, Url, authority_of, key_of

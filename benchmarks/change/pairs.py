@@ -1,7 +1,7 @@
 """Two versions of real pages, as Debian's main archive and its security archive have them, labelled by reading both.
 
 pairs.tsv has a line for each: the package and its two versions, the page, the digests of both sides (as
-crawler.core.page.fingerprint takes them), the label, its kind, and why. "changed" is what the page says of its subject,
+crawler.core.page.snapshot takes them), the label, its kind, and why. "changed" is what the page says of its subject,
 "same" what only its frame says: the number of the release, the date of the build, the name of the next page. "open" is
 what readers may see either way; it is not scored.
 """
@@ -20,7 +20,7 @@ from benchmarks.change.looks import Look
 from benchmarks.change.score import EMPTY, Judged, Result
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.page.fingerprint import digest
+from crawler.core.page.snapshot import digest
 from tests.engine.corpus import CorpusError, fetch
 
 LABELS = Path(__file__).with_name("pairs.tsv")

@@ -23,7 +23,7 @@ from benchmarks.harness.database import new_database
 from benchmarks.harness.table import table
 from crawler.clock import Clock
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.amount import ChangeValue
+from crawler.core.freshness.estimates import ChangeValue
 from crawler.core.http.urls import Authority, path_and_query
 from crawler.engine.resources import open_resources
 from crawler.engine.shift import run_shift

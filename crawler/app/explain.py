@@ -8,7 +8,7 @@ from crawler.app.registration import not_registered, require_not_before_last_vis
 from crawler.app.status import page_wait
 from crawler.core.change.explain import explain_blocks
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import credible_interval
+from crawler.core.freshness.estimates import credible_interval
 from crawler.core.freshness.policies import PricePolicy
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Scope, Url, authority_of, key_of

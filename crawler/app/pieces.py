@@ -17,7 +17,7 @@ from crawler.core.page.selectors import WHOLE, View, together
 from crawler.core.page_rules import PageRule, PageRules
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.errors import BadInput
-from crawler.format.texts import REPLACED, harmless
+from crawler.format.values import REPLACED, harmless
 from crawler.store import report
 from crawler.store.learned.memories import mask_of
 from crawler.store.report import VersionContent

@@ -11,8 +11,8 @@ from crawler.core.budget.cost import Price
 from crawler.core.budget.expected import PolicyForecast
 from crawler.core.budget.hours import week_from
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.calibration import Agreement
+from crawler.core.freshness.estimates import DAY
 from crawler.planner.audit import LOOKED_BACK, DomainAudit, audit_domains, findings
 from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
 from crawler.planner.plan import Planned, plan_domains

@@ -11,7 +11,7 @@ import typer
 
 from crawler.cli import streams
 from crawler.cli.app import app
-from crawler.cli.exits import DONE, INTERRUPTED, PROBLEM, TOO_OLD, USAGE
+from crawler.cli.session import DONE, INTERRUPTED, PROBLEM, TOO_OLD, USAGE
 from crawler.errors import BadInput, CrawlerError, CursorTooOld
 
 # New objects after which the garbage collector looks through them. What a command imports makes a hundred thousand that

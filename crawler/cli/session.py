@@ -1,4 +1,4 @@
-"""One command's time with the database: found or started, of the right schema, and left as it was."""
+"""One command's time with the database: found or started, of the right schema, left as it was; and its exit code."""
 
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
@@ -13,6 +13,13 @@ if TYPE_CHECKING:  # --help needs none of them
     from crawler.settings import Settings
 
 T = TypeVar("T")
+# What the exit code of a command means. A command that returns nothing is done.
+DONE = 0
+PROBLEM = 1  # a problem was found, or something that the user can mend failed
+USAGE = 2  # it cannot be asked for like this
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+TOO_OLD = 3  # a cursor of the change feed is older than what is kept
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

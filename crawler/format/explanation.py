@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from crawler.core.change.word_diff import diff_words, excerpt, with_marks
-from crawler.core.freshness.belief import credible_interval
+from crawler.core.freshness.estimates import credible_interval
 from crawler.core.freshness.prior import ELSEWHERE
 from crawler.core.freshness.terms import REQUESTED, Terms, Wanted
 from crawler.core.http.robots import parse_robots

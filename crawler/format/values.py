@@ -1,4 +1,4 @@
-"""Instants, spans of time, sizes, shares and counts as people read them."""
+"""Instants, spans of time, sizes, shares, counts and deliveries as people read them; and strangers' texts, harmless."""
 
 import math
 from datetime import datetime, timedelta
@@ -57,3 +57,27 @@ def format_rate(per_day: float) -> str:
 def format_count(count: int, noun: str) -> str:
     """So many of something, in English."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+LONGEST_TEXT = 20_000  # characters of a stranger's text on a page
+# What would turn the words around it (Unicode 15, 3.4): a text that looks like another one.
+REPLACED = "\ufffd"
+STEERING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
+
+
+def harmless(text: object) -> str:
+    """Return a text without what steers its reader: control characters, and those that turn the direction."""
+    return "".join(
+        REPLACED if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 or ord(c) in STEERING else c
+        for c in str(text)[:LONGEST_TEXT]
+    )
+
+
+def format_delivered(changes: int, messages: int) -> str:
+    """Return how much was delivered, without a full stop."""
+    return f"{format_count(changes, 'change')} told in {format_count(messages, 'message')}"
+
+
+def format_undelivered(number: int, why: str) -> str:
+    """Return why a subscription was not told, as a sentence without its capital and its full stop."""
+    return f"subscription {number} was not told: {why}"

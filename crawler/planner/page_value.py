@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from crawler.core.freshness.amount import factor_of
-from crawler.core.freshness.belief import DAY, chance_fresh
+from crawler.core.freshness.estimates import DAY, chance_fresh, factor_of
 from crawler.core.freshness.policies import PricePolicy
 from crawler.core.freshness.signals import Heard, days_ahead, heard_about, heard_days
 from crawler.core.freshness.terms import Terms

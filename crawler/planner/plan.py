@@ -14,8 +14,7 @@ from crawler.core.budget.sample import PageSample, Refitted, amounts_in, refitte
 from crawler.core.budget.shadow_price import Budget, Shares, Work, price_correction
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.amount import ChangeValue
-from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.estimates import DAY, Belief, ChangeValue
 from crawler.core.freshness.policies import BY_PRICE, RevisitPolicy, policy_or_price
 from crawler.core.freshness.prior import KindPrior, site_kind
 from crawler.core.opic.domains import popularity

@@ -151,8 +151,7 @@ def _try_reader(plugin: ReaderOfType) -> None:
 
 
 def _try_revisit(plugin: RevisitRule) -> None:
-    from crawler.core.freshness.amount import USUAL_AMOUNT
-    from crawler.core.freshness.belief import DAY, PRIOR
+    from crawler.core.freshness.estimates import DAY, PRIOR, USUAL_AMOUNT
     from crawler.core.freshness.policies import Looked
 
     wait_by(

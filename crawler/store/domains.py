@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.domain_settings import DomainSettings, reads_alike, weighs_alike
-from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.estimates import PRIOR, Belief
 from crawler.core.freshness.prior import ALL_KINDS, ELSEWHERE, KindPrior, site_kind
 from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.http.urls import Authority, Url

@@ -1,8 +1,8 @@
 """python -m labs demo: what the guided tour shows at its end."""
 
-from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, say_heading, show_facts
 from crawler.cli.reports.changes_output import show_change
+from crawler.cli.session import DONE
 from crawler.format.lists import format_lists
 from crawler.format.values import format_bytes, format_count, format_share
 from crawler.settings import settings

@@ -13,12 +13,20 @@ from typing import Protocol
 
 import numpy as np
 
-from crawler.core.freshness.amount import USUAL_AMOUNT, amount_of_bits, expected_amount, learn_amount
-from crawler.core.freshness.belief import DAY, PRIOR, learn_changed, learn_same
+from crawler.core.freshness.estimates import (
+    DAY,
+    PRIOR,
+    USUAL_AMOUNT,
+    amount_of_bits,
+    expected_amount,
+    learn_amount,
+    learn_changed,
+    learn_same,
+)
 from crawler.core.freshness.policies import BY_SIMILARITY, Looked
 from crawler.core.freshness.value import due_gap
 from crawler.core.http.urls import Url
-from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint_of
+from crawler.core.page.snapshot import Fingerprint, distance_bits, fingerprint_of
 from labs.experiments import optimum
 from labs.experiments.worlds.world import Flags, Floats, Ints
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.random import Generator
 
-from crawler.core.freshness.belief import credible_rates, learn_changed, learn_same
+from crawler.core.freshness.estimates import credible_rates, learn_changed, learn_same
 from labs.experiments import estimate
 from labs.experiments.worlds.world import Flags, Floats
 

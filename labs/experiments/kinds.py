@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from crawler.core.budget.sample import PageSample, Refitted, refitted
-from crawler.core.freshness.belief import PRIOR, Belief, learn_changed, learn_same
+from crawler.core.freshness.estimates import PRIOR, Belief, learn_changed, learn_same
 from crawler.core.freshness.prior import ALL_KINDS, NO_KIND, KindPrior, with_prior, without_prior
 from labs.experiments.comparison import Mean, mean_of
 from labs.experiments.policies.clairvoyant import Clairvoyant

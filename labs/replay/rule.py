@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.site_activity import REMEMBERED, Findings, days_of_activity_ahead
 from labs.replay.history import PageLife

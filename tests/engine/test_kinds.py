@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.estimates import PRIOR
 from crawler.core.freshness.prior import ALL_KINDS
 from crawler.core.http.urls import Authority
 from crawler.format.explanation import format_change_rate

@@ -8,7 +8,7 @@ import pytest
 from crawler.core.budget.shadow_price import CORRECTION_DOWN, CORRECTION_UP
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import PageRule
 from crawler.planner.plan import Planned, plan_domains

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.runtime.keys.own_keys import Signer, ensure_key, entrance, key_file
+from crawler.runtime.keys.own_keys import Signer, ensure_key, entrance
 from crawler.server.access import CODE_LASTS, SESSION_LASTS, Doorkeeper
 from tests.commands import Recrawl, Site
 from tests.server.conftest import WORD, Visitor
@@ -105,7 +105,7 @@ def test_the_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
     made = ensure_key(tmp_path)
     assert ensure_key(tmp_path) == made
     assert len(made) >= 43
-    assert stat.S_IMODE(key_file(tmp_path).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "run" / "pages-key").stat().st_mode) == 0o600
     assert made not in repr(Signer(made))
 
 

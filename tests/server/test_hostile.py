@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from crawler.format.texts import harmless
+from crawler.format.values import harmless
 from crawler.server.ui.links import outside
 from tests.commands import Answer, Recrawl, Site
 from tests.server.conftest import Visitor

@@ -4,11 +4,10 @@ from typing import Annotated
 
 from crawler.app.settings import SettingsPatch
 from crawler.cli import values
-from crawler.cli.exits import DONE
 from crawler.cli.lazy import crawl as app
 from crawler.cli.lazy import crawl_output, maintenance, preview_output
 from crawler.cli.options import At, Json, Offline, argument, flag, option
-from crawler.cli.session import settings
+from crawler.cli.session import DONE, settings
 from crawler.cli.settings_options import NOTHING, with_settings
 from crawler.errors import BadInput
 

@@ -10,11 +10,10 @@ from crawler.app.database import Database
 from crawler.app.settings import SettingsPatch
 from crawler.cli.delivery.notify_output import remark_failures
 from crawler.cli.domains.register import ask_and_register
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import err, print_json, remark, say, show_facts, show_rows
 from crawler.cli.progress import CrawlProgress
 from crawler.cli.running.prune import remark_quotas
-from crawler.cli.session import Interrupts, settings, with_database
+from crawler.cli.session import DONE, PROBLEM, Interrupts, settings, with_database
 from crawler.clock import Clock
 from crawler.format.reasons import HEADINGS, format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_when

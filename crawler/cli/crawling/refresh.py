@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import registration, revisits, status
 from crawler.cli.options import At, DomainName, Json, argument, option
 from crawler.cli.output import print_json, say
-from crawler.cli.session import settings, with_database
+from crawler.cli.session import DONE, PROBLEM, settings, with_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count, format_instant
 from crawler.times import format_typed_instant

@@ -5,15 +5,13 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import notifications, notify_output
 from crawler.cli.options import At, Json, Kinds, argument, flag, option
 from crawler.cli.output import print_found, print_json, print_json_line, print_outcome, remark, say
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import DONE, PROBLEM, Interrupts, with_database
 from crawler.clock import Clock
 from crawler.errors import BadInput
-from crawler.format.deliveries import format_delivered
-from crawler.format.values import format_count, format_instant, format_when
+from crawler.format.values import format_count, format_delivered, format_instant, format_when
 
 CONNECTIONS = 6  # to tell several targets at once
 

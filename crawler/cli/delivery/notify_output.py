@@ -5,9 +5,8 @@ from datetime import datetime
 from crawler.app.delivery import notifications
 from crawler.cli.output import pick, remark, say, show_facts
 from crawler.cli.session import settings
-from crawler.format.deliveries import format_undelivered
 from crawler.format.kinds import KIND_WORDS, NEWS
-from crawler.format.values import format_bytes, format_count, format_when
+from crawler.format.values import format_bytes, format_count, format_undelivered, format_when
 
 
 def format_subscription(found: notifications.Subscription) -> str:

@@ -9,13 +9,12 @@ from typing import Annotated
 import typer
 
 from crawler.app.settings import SettingsPatch
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import domain_settings, domains, register, registration
 from crawler.cli.lazy import status as app_status
 from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline, argument, flag, option
 from crawler.cli.output import pick, print_found, print_json, print_outcome, remark, say, show_facts
 from crawler.cli.running.prune import shown_storage
-from crawler.cli.session import Interrupts, settings, with_database
+from crawler.cli.session import DONE, PROBLEM, Interrupts, settings, with_database
 from crawler.cli.settings_options import NOTHING, with_settings
 from crawler.errors import BadInput
 from crawler.format.values import format_bytes, format_instant

@@ -5,9 +5,8 @@ from datetime import datetime
 from crawler.app import explain as app
 from crawler.app.rules import describe_rule
 from crawler.app.running.maintenance import check_plugins
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import pick, print_json, remark, say, show_facts, show_rows
-from crawler.cli.session import Interrupts, settings, with_database
+from crawler.cli.session import DONE, PROBLEM, Interrupts, settings, with_database
 from crawler.format.domain_settings import format_rule
 from crawler.format.explanation import format_amount_factor, format_edit, format_rate_estimate
 from crawler.format.lists import format_dates, format_list

@@ -4,12 +4,11 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from crawler.cli import values
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import pages as app
 from crawler.cli.lazy import reasons, registration
 from crawler.cli.options import Json, Top, Why, argument, option
 from crawler.cli.output import print_found, print_json, remark, say, say_heading, show_rows
-from crawler.cli.session import with_database
+from crawler.cli.session import DONE, PROBLEM, with_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 
 

@@ -7,9 +7,8 @@ from rich.text import Text
 
 from crawler.app import try_page as app
 from crawler.app.running.maintenance import check_plugins
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, pick, print_json, printable, say, show, show_facts
-from crawler.cli.session import settings, with_database
+from crawler.cli.session import DONE, PROBLEM, settings, with_database
 from crawler.errors import BadInput
 from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant

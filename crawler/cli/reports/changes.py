@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from crawler.cli import values
-from crawler.cli.exits import DONE
 from crawler.cli.lazy import changes as app
 from crawler.cli.lazy import changes_output, kinds
 from crawler.cli.options import At, Json, Why, argument, flag, option
+from crawler.cli.session import DONE
 from crawler.errors import BadInput
 
 

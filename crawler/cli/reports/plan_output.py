@@ -5,11 +5,10 @@ from datetime import datetime, timedelta
 from math import isfinite
 
 from crawler.app import reports
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import NO_DOMAIN
 from crawler.cli.output import pick, print_found, print_json, remark, say, show, show_facts
 from crawler.cli.plot import Chart, Series, show_plots
-from crawler.cli.session import with_database
+from crawler.cli.session import DONE, PROBLEM, with_database
 from crawler.format.reports import BUDGET_SOURCES, format_plan, format_step
 from crawler.format.values import format_count, format_share, format_span, format_when
 from crawler.json_lines import values_of

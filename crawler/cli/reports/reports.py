@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import plan_output, report_output, reports
 from crawler.cli.options import NO_DOMAIN, At, DomainOrAll, Json, argument, option
 from crawler.cli.output import pick, print_found, remark, say
-from crawler.cli.session import with_database
+from crawler.cli.session import DONE, PROBLEM, with_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
 from crawler.json_lines import values_of
 

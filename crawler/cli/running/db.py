@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import maintenance, sql_output
 from crawler.cli.options import Json, Top, argument, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, say
-from crawler.cli.session import settings, with_database
+from crawler.cli.session import DONE, PROBLEM, settings, with_database
 from crawler.errors import CrawlerError
 from crawler.format.values import format_bytes, format_count
 

@@ -1,10 +1,9 @@
 """recrawl plugins: its options and its help."""
 
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import maintenance
 from crawler.cli.options import Json
 from crawler.cli.output import print_found, say
-from crawler.cli.session import settings
+from crawler.cli.session import DONE, PROBLEM, settings
 
 
 def plugins(as_json: Json = False) -> int:

@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import maintenance
 from crawler.cli.options import NO_DOMAIN, DomainOrAll, Json, flag
 from crawler.cli.output import print_found, remark
-from crawler.cli.session import with_database
+from crawler.cli.session import DONE, PROBLEM, with_database
 from crawler.format.values import format_bytes, format_count
 
 NUMBERS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "left")

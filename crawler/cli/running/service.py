@@ -4,11 +4,10 @@ from datetime import timedelta
 from typing import Annotated
 
 from crawler.cli import values
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import local_stack
 from crawler.cli.options import Json, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, show
-from crawler.cli.session import settings
+from crawler.cli.session import DONE, PROBLEM, settings
 
 PATIENCE_SECONDS = 120.0
 

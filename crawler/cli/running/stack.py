@@ -3,11 +3,10 @@
 import sys
 from typing import Annotated
 
-from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lazy import local_stack, maintenance
 from crawler.cli.options import Json, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
-from crawler.cli.session import settings, with_database
+from crawler.cli.session import DONE, PROBLEM, settings, with_database
 from crawler.errors import BadInput, CrawlerError, StackFailed
 
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from crawler.core.budget.cost import Costs, RequestKind
 from crawler.core.budget.page_arrays import NOBODY, Flags, Groups, PageArrays, page_arrays, subset
 from crawler.core.budget.shadow_price import Work
-from crawler.core.freshness.amount import amount_factor, expected_amount, refit_amounts
-from crawler.core.freshness.belief import DAY, PRIOR, Belief
+from crawler.core.freshness.estimates import DAY, PRIOR, Belief, amount_factor, expected_amount, refit_amounts
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.policies import BY_PRICE, PricePolicy, RevisitPolicy
 from crawler.core.freshness.prior import (

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from crawler.core.change.boilerplate import ENOUGH_PAGES, ENOUGH_TURNS, Boilerplate
 from crawler.core.http.urls import PageKey, Url, key_of, path_and_query
-from crawler.core.noise.bounds import newest
+from crawler.core.noise.words import newest
 from crawler.core.page.outline import Block
 
 ENOUGH_ALIKE = 2  # distinct pages with one edit: its place is evidence already

@@ -22,12 +22,11 @@ from crawler.core.change.edits import (
 from crawler.core.change.mask import NoiseMask
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.alignment import learn_aliases
-from crawler.core.noise.bounds import newest
 from crawler.core.noise.dates import learn_stamps
 from crawler.core.noise.noise import Volatile, trimmed
 from crawler.core.noise.relative_time import learn_elapsed
 from crawler.core.noise.repeat_fetch import count_changes, learn_from_repeat
-from crawler.core.noise.words import numbers_of
+from crawler.core.noise.words import newest, numbers_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, Sides, is_watched
 
 MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal

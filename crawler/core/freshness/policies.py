@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Protocol
 
-from crawler.core.freshness.amount import BITS, bits_of_amount
-from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.estimates import BITS, DAY, Belief, bits_of_amount
 from crawler.core.freshness.value import interval
 from crawler.core.http.urls import Url
 

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.estimates import PRIOR, Belief
 from crawler.core.freshness.gamma import Floats, Numbers, digamma, shape_of
 from crawler.core.http.urls import Authority, Url, public_suffix
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.signals import days_ahead, heard_from
 from crawler.core.freshness.terms import COME_FIRST, Terms, Wanted

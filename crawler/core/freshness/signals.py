@@ -24,7 +24,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from crawler.core.freshness.belief import DAY, Belief, learn_changed
+from crawler.core.freshness.estimates import DAY, Belief, learn_changed
 from crawler.core.freshness.gamma import Floats, Numbers, digamma, log_gamma, shape_of
 from crawler.core.http.urls import Url
 

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats, Numbers
 
 REMEMBERED = timedelta(days=120)  # of visits that activity is learned from

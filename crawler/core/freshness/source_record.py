@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crawler.core.freshness.belief import Belief, chance_changed_of_one
+from crawler.core.freshness.estimates import Belief, chance_changed_of_one
 from crawler.core.freshness.signals import MOST_COUNTED, SourceWorth, heard_days, heard_of
 
 USUAL_RECALL, USUAL_CHANGES = 0.1, 15.0  # of a source that was never heard, and as how many changes that counts

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum
 
-from crawler.core.freshness.amount import UsualAmount
-from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.estimates import PRIOR, Belief, UsualAmount
 from crawler.core.freshness.policies import BY_PRICE, NO_OTHERS, RevisitPolicy
 from crawler.core.freshness.signals import SourceWorth
 from crawler.core.http.urls import Url

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.estimates import DAY, Belief
 from crawler.core.freshness.gamma import Floats, Numbers
 
 LEAST_IMPORTANCE = 0.05  # a page worth nothing would never be looked at again, and could never prove otherwise

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from crawler.core.noise.bounds import newest
+from crawler.core.noise.words import newest
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
 STEP = 128  # rows kept at a time on the way back; other rows are computed again

@@ -2,5 +2,5 @@
 
 `choice_of` decides whether a body that was fetched is rendered as well, by the signs in its HTML and by what renders of
 pages of its template have brought so far; `pages_to_render` names pages that are stored without their scripts and
-should be rendered; `gain_of` says what one render brought beside the script-free read. Uses page and noise/bounds.
+should be rendered; `gain_of` says what one render brought beside the script-free read. Uses page and noise/words.
 """

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.noise.bounds import newest
+from crawler.core.noise.words import newest
 from crawler.core.page.script_signs import has_scripts
 from crawler.core.page.snapshot import Parsed
 from crawler.core.rendering.outcome import NO_GAIN, RenderChoice, RenderEvidence, RenderGain, evidence_of, hash_of

@@ -4,16 +4,21 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change, Verdict
-from crawler.core.freshness.amount import Amounts, UsualAmount, amount_of, expected_amount, factor_of, with_change
-from crawler.core.freshness.belief import (
+from crawler.core.freshness.estimates import (
     DAY,
+    Amounts,
     Belief,
+    UsualAmount,
+    amount_of,
     chance_changed_of_one,
     changed,
     changed_at,
+    expected_amount,
+    factor_of,
     fade,
     is_believable,
     same,
+    with_change,
 )
 from crawler.core.freshness.policies import Looked
 from crawler.core.freshness.signals import changed_heard, heard_about, heard_days_of_one, recall_of

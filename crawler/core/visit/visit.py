@@ -6,8 +6,7 @@ from enum import StrEnum
 
 from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.freshness.amount import NO_AMOUNTS, Amounts
-from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.estimates import NO_AMOUNTS, Amounts, Belief
 from crawler.core.freshness.terms import USUAL_TERMS, Terms, Wanted
 from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
 from crawler.core.http.robots import RobotsRules

@@ -28,17 +28,9 @@ _NOT_SENT = frozenset(
     {"host", "user-agent", "accept-encoding", "cookie2", "upgrade-insecure-requests", "content-length"}
 )
 # What would bind the browser to a server that it never meets.
-_NOT_TOLD = frozenset(
-    {
-        "content-encoding",
-        "content-length",
-        "alt-svc",
-        "strict-transport-security",
-        "report-to",
-        "nel",
-        "clear-site-data",
-    }
-)
+_NOT_TOLD = frozenset(("alt-svc", "clear-site-data", "content-encoding", "content-length", "nel", "report-to")) | {
+    "strict-transport-security"
+}
 _EVENTS = "text/event-stream"
 
 
@@ -83,7 +75,8 @@ class PageRequests:
         if url == self._url and self._document is not None and request.destination in {"document", ""}:
             document, self._document = self._document, None
             return Relayed(200, (("Content-Type", document.content_type or "text/html"),), document.body)
-        if _is_unread(request, url):
+        is_image = not request.destination and request.header("accept").startswith("image/")
+        if is_image or _is_for(request, _UNREAD, _UNREAD_ENDS):
             return self._refuse("unread", status=404)
         if request.header("accept") == _EVENTS:
             return self._refuse("event_stream", status=204)  # HTML, 9.2.3: it is not asked for again
@@ -112,7 +105,7 @@ class PageRequests:
             return self._refuse("address" if answer.reason is Reason.ADDRESS else "unreached", status=502)
         headers = tuple((name, value) for name, value in answer.headers if name.lower() not in _NOT_TOLD)
         made = Relayed(answer.status, headers, answer.body)
-        if request.method == "GET" and answer.status == 200 and _is_kept(request):
+        if request.method == "GET" and answer.status == 200 and _is_for(request, _KEPT, _KEPT_ENDS):
             self._memo.put(request.url, made)
         return made
 
@@ -137,17 +130,11 @@ class ScriptMemo:
             self._left -= len(answer.body)
 
 
-def _is_unread(request: Relay, url: Url) -> bool:
-    if request.destination:
-        return request.destination in _UNREAD
-    # Only secure origins are told what a request is for (Fetch Metadata).
-    return request.header("accept").startswith("image/") or urlsplit(url).path.lower().endswith(_UNREAD_ENDS)
-
-
-def _is_kept(request: Relay) -> bool:
-    return request.destination in _KEPT or (
-        not request.destination and urlsplit(request.url).path.lower().endswith(_KEPT_ENDS)
-    )
+def _is_for(request: Relay, destinations: Collection[str], ends: tuple[str, ...]) -> bool:
+    """Return whether a request is for one of these; where the browser does not say, the end of its path tells."""
+    if request.destination:  # only secure origins are told (Fetch Metadata)
+        return request.destination in destinations
+    return urlsplit(request.url).path.lower().endswith(ends)
 
 
 def _sent(request: Relay) -> tuple[tuple[str, str], ...]:

@@ -79,13 +79,9 @@ ENTRANCE = "/enter"
 ENTERING = "enter"  # what a code is good for
 
 
-def key_file(home: Path) -> Path:
-    return home / "run" / "pages-key"
-
-
 def ensure_key(home: Path) -> str:
     """The key of the pages of `home`, made the first time; its owner alone can read it."""
-    return ensure_secret(key_file(home), lambda: secrets.token_urlsafe(KEY_BYTES))
+    return ensure_secret(home / "run" / "pages-key", lambda: secrets.token_urlsafe(KEY_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

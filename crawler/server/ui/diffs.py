@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from crawler.app.changes import Edit, diff_words, excerpt
 from crawler.app.pages import PageDiff, RunKind, WordRun
-from crawler.format.texts import harmless
+from crawler.format.values import harmless
 
 BESIDE = 120  # characters on each side of a change in a list
 MOST = 600  # characters of a run that went or came, there

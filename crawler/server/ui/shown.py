@@ -15,8 +15,7 @@ from crawler.app.try_page import Change, ExplainedBlock
 from crawler.format.axes import format_mark
 from crawler.format.reasons import HTTP_PREFIX, NO_NEWS_WORDS, format_reason
 from crawler.format.reports import format_step
-from crawler.format.texts import harmless
-from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span
+from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span, harmless
 from crawler.server.ui import diffs
 from crawler.server.ui.facts import NAMES, SPANS
 from crawler.server.ui.links import outside

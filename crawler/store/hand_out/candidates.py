@@ -7,8 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from crawler.core.budget.cost import RequestKind
-from crawler.core.freshness.amount import ChangeValue, factors_of
-from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.estimates import DAY, Belief, ChangeValue, factors_of
 from crawler.core.freshness.policies import PricePolicy
 from crawler.core.freshness.selection import CandidateColumns, Candidates, candidates_of, joined
 from crawler.core.freshness.terms import COME_FIRST, Terms

@@ -9,8 +9,7 @@ from crawler.core.budget.ledger import floor_left
 from crawler.core.budget.shadow_price import FLOOR_VISITS_SHARE, LONGEST_INTERVAL_SHARE
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.amount import USUAL_AMOUNT, ChangeValue, UsualAmount
-from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.estimates import DAY, USUAL_AMOUNT, Belief, ChangeValue, UsualAmount
 from crawler.core.freshness.policies import RevisitPolicy, policy_or_price
 from crawler.core.freshness.selection import DayBudget
 from crawler.core.freshness.signals import SourceWorth

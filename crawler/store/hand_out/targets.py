@@ -5,8 +5,7 @@ from datetime import datetime
 from struct import unpack
 from typing import Any, NamedTuple, cast
 
-from crawler.core.freshness.amount import Amounts
-from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.estimates import Amounts, Belief
 from crawler.core.freshness.terms import Wanted
 from crawler.core.http.response import NO_VALIDATORS
 from crawler.core.http.urls import Authority, PageKey

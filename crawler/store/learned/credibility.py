@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.signals import SourceWorth, worth_has_moved
 from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
 from crawler.core.freshness.terms import Wanted

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 
 from crawler.core.budget.cost import Costs, Price
 from crawler.core.domain import Domain
-from crawler.core.freshness.amount import USUAL_AMOUNT
-from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.estimates import USUAL_AMOUNT, Belief
 from crawler.store.database import Database
 from crawler.store.domain_rows import COLUMNS, domain_from, post_reprice
 from crawler.store.rows import costs_from, excluded, execute, fetch_dicts, fetch_rows, placeholders, to_columns, unnest

@@ -13,7 +13,7 @@ from typing import Any
 from crawler.core.budget.cost import RequestKind
 from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, sample_of
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import DAY, PRIOR, Belief
+from crawler.core.freshness.estimates import DAY, PRIOR, Belief
 from crawler.core.freshness.signals import loudest
 from crawler.core.freshness.site_activity import REMEMBERED, SiteActivity, site_activity
 from crawler.core.freshness.terms import Defaults

@@ -88,9 +88,7 @@ async def body_of(connection: Connection, domain_id: int, digest: bytes) -> byte
         "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s",
         (domain_id, digest),
     )
-    if row is None:
-        return None
-    return unpack(domain_id, digest, *row)
+    return None if row is None else unpack(domain_id, digest, *row)
 
 
 def unpack(domain_id: int, digest: bytes, encoding: str, size: int, data: bytes) -> bytes | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Lease
-from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.signals import ChangeSignal, SignalSource
 from crawler.core.freshness.terms import Defaults, Wanted
 from crawler.core.http.urls import PageKey

@@ -8,8 +8,7 @@ from typing import Any
 from crawler.core.budget.cost import RequestKind
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness.amount import Amounts
-from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.estimates import PRIOR, Amounts, Belief
 from crawler.core.freshness.prior import ALL_KINDS, ELSEWHERE, site_kind
 from crawler.core.freshness.terms import Defaults, Terms, Wanted
 from crawler.core.http.response import NO_VALIDATORS, Validators

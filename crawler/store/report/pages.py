@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.estimates import PRIOR, Belief
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.snapshot import Version
 from crawler.core.visit.visit import State, Target

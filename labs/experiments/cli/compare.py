@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
 from crawler.cli.plot import Chart, Series
+from crawler.cli.session import DONE
 from crawler.errors import BadInput
 from crawler.format.values import format_share
 from labs.charts import show_charts

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.cli.exits import DONE
 from crawler.cli.output import print_json
 from crawler.cli.plot import show_plots
+from crawler.cli.session import DONE
 from crawler.format.values import format_share
 from labs.charts import write_figures
 from labs.experiments import nutch, trials

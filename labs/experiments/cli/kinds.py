@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
+from crawler.cli.session import DONE
 from crawler.format.values import format_share
 from labs.experiments.kinds import MEDIAN_RATES, KindRow, Start, Trial, kinds_compared
 

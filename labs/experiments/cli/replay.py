@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from crawler.app.registration import domain_named
-from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.session import DONE, Interrupts, with_database
 from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
 from crawler.store import report

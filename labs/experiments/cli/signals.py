@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show
+from crawler.cli.session import DONE
 from crawler.format.values import format_share
 from labs.experiments.signals import SignalTrial, VoiceRow, voices_compared
 from labs.experiments.worlds.told import Manner

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.site_activity import REMEMBERED, Findings, days_of_activity_ahead
 from labs.experiments.policies.policy import LookBatch
 from labs.experiments.worlds.world import Flags, Floats, Ints

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.estimates import Belief
 from crawler.core.freshness.signals import Heard, heard_of
 from crawler.core.freshness.source_record import NEVER_HEARD, arrived, record_after
 from labs.experiments.policies.ours import Ours

@@ -9,16 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawler.core.budget.shadow_price import longest_gap
-from crawler.core.freshness.amount import (
+from crawler.core.freshness.estimates import (
     MOST_UNSEEN,
+    PRIOR,
     USUAL_AMOUNT,
     amount_factor,
     amount_of_bits,
+    chance_fresh,
     expected_amount,
+    faded,
+    is_believable,
     learn_amount,
+    learn_changed_at,
+    learn_same,
     refit_amounts,
 )
-from crawler.core.freshness.belief import PRIOR, chance_fresh, faded, is_believable, learn_changed_at, learn_same
 from crawler.core.freshness.prior import moments, pooled, refit, with_prior, without_prior
 from crawler.core.freshness.selection import Candidates, select
 from crawler.core.freshness.signals import Heard, days_ahead, heard_days, learn_changed_heard

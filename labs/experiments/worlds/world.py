@@ -6,7 +6,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness.amount import bits_of_amount
+from crawler.core.freshness.estimates import bits_of_amount
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

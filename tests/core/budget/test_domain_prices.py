@@ -10,7 +10,7 @@ from crawler.core.budget.cost import Costs, Price
 from crawler.core.budget.domain_prices import has_moved, solve_plans
 from crawler.core.budget.sample import NO_RULE, PageSample, refitted, sample_of, work_in
 from crawler.core.budget.shadow_price import Budget, Work
-from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.estimates import PRIOR
 from crawler.core.freshness.policies import policy_of
 from crawler.core.freshness.prior import NO_KIND
 

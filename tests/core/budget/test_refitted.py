@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from crawler.core.budget.sample import PageSample, Refitted, refitted
-from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.estimates import PRIOR
 from crawler.core.freshness.prior import ALL_KINDS, NO_KIND, KindPrior
 from crawler.core.freshness.signals import SourceWorth
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.amount import (
+from crawler.core.freshness.estimates import (
     LEAST_FACTOR,
     MOST_CHANGES,
     MOST_FACTOR,
@@ -22,7 +22,7 @@ from crawler.core.freshness.amount import (
     refit_amounts,
     with_change,
 )
-from crawler.core.page.fingerprint import distance_bits, fingerprint_of
+from crawler.core.page.snapshot import distance_bits, fingerprint_of
 
 
 def words(rng: np.random.Generator, count: int) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crawler.core.freshness.belief import (
+from crawler.core.freshness.estimates import (
     DAY,
     PRIOR,
     Belief,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.belief import (
+from crawler.core.freshness.estimates import (
     DAY,
     Belief,
     chance_changed_of_one,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.estimates import Belief
 from crawler.core.freshness.policies import BY_PRICE, BY_SIMILARITY, FIRST_PERIOD, Looked, policy_of
 from crawler.core.freshness.value import interval
 from crawler.core.http.urls import Url

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.belief import PRIOR, Belief, learn_changed, learn_same
+from crawler.core.freshness.estimates import PRIOR, Belief, learn_changed, learn_same
 from crawler.core.freshness.prior import (
     ELSEWHERE,
     LEAST_SHAPE,

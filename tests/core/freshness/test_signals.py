@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.belief import Belief, chance_fresh, changed
+from crawler.core.freshness.estimates import Belief, chance_fresh, changed
 from crawler.core.freshness.gamma import digamma
 from crawler.core.freshness.signals import (
     MOST_RECALL,

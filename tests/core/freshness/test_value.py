@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.estimates import DAY, Belief
 from crawler.core.freshness.value import (
     due_gap,
     first_values,

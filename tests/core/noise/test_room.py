@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change.difference import SAME
-from crawler.core.noise.bounds import newest_within
 from crawler.core.noise.noise import MOST_CHARS, MOST_PATTERNS, Volatile, trimmed
+from crawler.core.noise.words import newest_within
 from tests.core.pages import Domain
 
 

@@ -8,7 +8,7 @@ import pytest
 from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.change.mask import NO_MASK
 from crawler.core.change.observation import Observation, update_mask
-from crawler.core.freshness.amount import UsualAmount
+from crawler.core.freshness.estimates import UsualAmount
 from crawler.core.freshness.policies import policy_of
 from crawler.core.freshness.terms import Terms
 from crawler.core.page.selectors import WHOLE, View

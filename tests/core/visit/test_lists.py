@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.change.change import Change, Rung
-from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.response import Fetched
 from crawler.core.http.robots import parse_robots
 from crawler.core.http.urls import Scope, Url, key_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Scope, authority_of, key_of
 from crawler.core.page.snapshot import Parsed, parse

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.change.change import Change
-from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.estimates import PRIOR, Belief
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.snapshot import parse
 from crawler.core.soft_errors import (

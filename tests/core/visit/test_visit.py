@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change.change import Change, Rung
-from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.estimates import PRIOR, Belief
 from crawler.core.freshness.terms import Terms, Wanted
 from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached, Validators
 from crawler.core.http.robots import ALLOW_ALL, parse_robots

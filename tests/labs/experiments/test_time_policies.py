@@ -3,7 +3,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from crawler.core.freshness.belief import PRIOR, chance_fresh
+from crawler.core.freshness.estimates import PRIOR, chance_fresh
 from crawler.core.freshness.value import values
 from labs.experiments import dai, estimator, optimum
 from labs.experiments.comparison import ComparisonRow, Job, Made, WorldSource, compare

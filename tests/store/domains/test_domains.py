@@ -8,7 +8,7 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.belief import PRIOR
+from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.urls import Authority, Url, key_of
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput

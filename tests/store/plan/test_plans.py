@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 from crawler.core.budget.cost import Price, RequestKind
 from crawler.core.budget.sample import REQUEST_KINDS, PageSample, beliefs_in, work_in
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.estimates import PRIOR, Belief
 from crawler.store import domains, plan
 from crawler.store.database import Database
 from crawler.store.plan import PlanRow, sample_domain

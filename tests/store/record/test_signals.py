@@ -8,7 +8,7 @@ import pytest
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.belief import chance_fresh
+from crawler.core.freshness.estimates import chance_fresh
 from crawler.core.freshness.signals import ChangeSignal, heard_days, heard_from
 from crawler.core.freshness.site_activity import SiteActivity
 from crawler.core.http.urls import Authority, Url

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.estimates import DAY
 from crawler.core.visit.visit import State
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import DAY, chance_fresh
+from crawler.core.freshness.estimates import DAY, chance_fresh
 from crawler.store import domains, report
 from crawler.store.database import Database
 from tests.store.conftest import START

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import DAY, chance_fresh
+from crawler.core.freshness.estimates import DAY, chance_fresh
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Url
 from crawler.core.opic.opic import COINS, ENDOWMENT, importance
