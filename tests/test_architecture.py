@@ -65,7 +65,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
         "crawler/core/page/selectors.py",
         "crawler/core/page/xpath.py",
     ),
-    "simhash": ("crawler/core/page/snapshot.py",),
+    "simhash": ("crawler/core/page/fingerprint.py",),
     "sqlalchemy": ("models/", "crawler/store/", "migrations/"),
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),
     "starlette": (
@@ -74,7 +74,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     ),
     "typer": ("crawler/cli/",),
     "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/server/connections.py", "crawler/server/server.py"),
-    "xxhash": ("crawler/core/page/snapshot.py",),
+    "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/runtime/", "crawler/export/markdown.py"),
     "yarl": ("crawler/fetch/http.py", "crawler/fetch/webhook.py"),
     "zstandard": ("crawler/store/",),

@@ -11,7 +11,7 @@ from benchmarks.change.ours import Ours
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract
-from crawler.core.page.snapshot import Fingerprint, digest, distance_bits, fingerprint_of
+from crawler.core.page.fingerprint import Fingerprint, digest, distance_bits, fingerprint_of
 
 TOLERANCE_BITS = 3  # of 64; Manku, Jain, Das Sarma, WWW 2007
 MIN_TOKEN_CHARS = 2  # Nutch's db.signature.text_profile.min_token_len

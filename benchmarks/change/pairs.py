@@ -20,7 +20,7 @@ from benchmarks.change.looks import Look
 from benchmarks.change.score import EMPTY, Judged, Result
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.page.snapshot import digest
+from crawler.core.page.fingerprint import digest
 from tests.engine.corpus import CorpusError, fetch
 
 LABELS = Path(__file__).with_name("pairs.tsv")

@@ -16,7 +16,7 @@ from benchmarks.harness.table import table
 from benchmarks.harness.timings import percentile_ms
 from benchmarks.pages.documents import of_size
 from crawler.core.page.content import extract
-from crawler.core.page.snapshot import fingerprint_of
+from crawler.core.page.fingerprint import fingerprint_of
 from tests.engine.corpus import CorpusError
 
 HEAD = ("", "pages", "words each", "of none", "p50 ms", "p99 ms", "most ms")

@@ -23,7 +23,7 @@ from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, PageKey, Url, key_of
-from crawler.core.page.snapshot import Fingerprint
+from crawler.core.page.fingerprint import Fingerprint
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database
 from crawler.store.rows import to_signed

@@ -17,7 +17,8 @@ import numpy as np
 
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent
-from crawler.core.page.snapshot import Parsed, digest, number_of, parse, shingles_of_words, words_of_text
+from crawler.core.page.fingerprint import digest, number_of, shingles_of_words, words_of_text
+from crawler.core.page.snapshot import Parsed, parse
 
 HORIZON = 100.0  # looks that are remembered, about
 HELD_LOOKS = 5.0  # remembered of a template whose pages are held back, so that two new pages let it go

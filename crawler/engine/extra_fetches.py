@@ -6,8 +6,9 @@ from datetime import datetime
 
 from crawler.core.http.response import Fetched, Unreached
 from crawler.core.http.urls import Url
+from crawler.core.page.fingerprint import digest
 from crawler.core.page.outline import BlockList
-from crawler.core.page.snapshot import Parsed, digest
+from crawler.core.page.snapshot import Parsed
 from crawler.core.soft_errors import TextSketch
 from crawler.core.visit.soft_errors import is_same_page, not_found_text, with_soft_error_signs
 from crawler.core.visit.visit import NETWORK_FAILURES, Baseline, Known, Target, Visit, refusal_of

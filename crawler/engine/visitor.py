@@ -12,9 +12,10 @@ from crawler.core.change.observation import take_site_edits
 from crawler.core.freshness.terms import Wanted
 from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
 from crawler.core.http.urls import PageKey, Url
+from crawler.core.page.fingerprint import Fingerprint, distance_bits
 from crawler.core.page.lists.source import is_list_body
 from crawler.core.page.lists.url_list import ListKind
-from crawler.core.page.snapshot import Fingerprint, Parsed, distance_bits
+from crawler.core.page.snapshot import Parsed
 from crawler.core.soft_errors import SoftError, is_probe_due, probe_answered, probe_sent
 from crawler.core.validators import head_outcome_of, head_shows_same, spared_visit, validators_to_verify
 from crawler.core.visit.decide import Comparison, as_kept, compare, decide, needs_baseline, wants_second_fetch

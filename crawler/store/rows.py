@@ -15,7 +15,7 @@ from psycopg.rows import AsyncRowFactory, TupleRow, dict_row, scalar_row, tuple_
 from pydantic import TypeAdapter
 
 from crawler.core.budget.cost import Cost, Costs, RequestKind
-from crawler.core.page.snapshot import Fingerprint
+from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.database import Connection, Database
 
 T = TypeVar("T")

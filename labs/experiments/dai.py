@@ -26,7 +26,7 @@ from crawler.core.freshness.estimates import (
 from crawler.core.freshness.policies import BY_SIMILARITY, Looked
 from crawler.core.freshness.value import due_gap
 from crawler.core.http.urls import Url
-from crawler.core.page.snapshot import Fingerprint, distance_bits, fingerprint_of
+from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint_of
 from labs.experiments import optimum
 from labs.experiments.worlds.world import Flags, Floats, Ints
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.change.pairs import check, pairs, round_of
-from crawler.core.page.snapshot import digest
+from crawler.core.page.fingerprint import digest
 from tests.engine.corpus import CorpusError
 
 

@@ -11,8 +11,8 @@ from typing import TypeGuard
 
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.words import Words, newest
+from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block
-from crawler.core.page.snapshot import number_of
 
 MOST_COUNTED = 2048  # blocks of one domain that are counted, and as many paths
 MOST_NEW = 256  # blocks of one page that were not met before, from its beginning, and as many from its end

@@ -5,7 +5,8 @@ from enum import StrEnum
 
 from crawler.core.change.difference import SAME, Difference, distance_between
 from crawler.core.change.mask import NoiseMask
-from crawler.core.page.snapshot import Version, distance_bits
+from crawler.core.page.fingerprint import distance_bits
+from crawler.core.page.snapshot import Version
 
 
 class Change(StrEnum):

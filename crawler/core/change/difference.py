@@ -11,8 +11,8 @@ from crawler.core.noise.dates import clock_in, is_stamp, tells_the_day
 from crawler.core.noise.noise import Volatile
 from crawler.core.noise.relative_time import counts_time
 from crawler.core.noise.words import words_of
+from crawler.core.page.fingerprint import distance_bits, fingerprint_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, Sides
-from crawler.core.page.snapshot import distance_bits, fingerprint_of
 
 MOST_GUESSED = 8  # blocks of one path in a gap of which some came or went; up to so many, order tells which is which
 

@@ -15,8 +15,8 @@ from crawler.core.change.edits import NO_EDITS, Edits, TemplateEdits
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.noise import NOTHING_VOLATILE, Volatile
 from crawler.core.noise.words import newest
+from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block, Sides
-from crawler.core.page.snapshot import number_of
 
 MOST_VARIANTS = 2048  # blocks of one domain's pages that went or came; the oldest are forgotten first
 MOST_BLOCKS = 64  # of one look; a page that is written anew has no variants

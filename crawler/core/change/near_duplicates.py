@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawler.core.page.snapshot import Fingerprint, distance_bits
+from crawler.core.page.fingerprint import Fingerprint, distance_bits
 
 NEAR_BITS = 3  # of 64: Manku, Jain, Das Sarma, WWW 2007. Four quarters find no more: three bits leave one untouched.
 QUARTERS = 4

@@ -11,7 +11,7 @@ So silence makes a page age more slowly, and a signal makes it older at once. Bo
 `heard_days`, in the formulas of belief and value. With known rates this order of pages came within 0.4 points of
 freshness of the paper's own policy, which also knows that a signal may come later, and brought 19 points of 19 at best.
 
-Arrays of pages as in belief.py; times in days. Several sources: silence counts by the one that misses least, and
+Arrays of pages as in estimates.py; times in days. Several sources: silence counts by the one that misses least, and
 signals by the one that says most: sources of one site err together, so that their words do not add up.
 """
 

@@ -20,9 +20,7 @@ def retry_after(value: str | None, *, now: datetime, server_date: str | None = N
     if value.isascii() and value.isdigit():
         return timedelta(seconds=min(int(value[:12]), 10**9))
     until = http_date(value)
-    if until is None:
-        return None
-    return max(until - (http_date(server_date) or now), timedelta(0))
+    return None if until is None else max(until - (http_date(server_date) or now), timedelta(0))
 
 
 def http_date(value: str | None) -> datetime | None:

@@ -19,8 +19,8 @@ from crawler.core.noise.noise import MOST_PATHS, Volatile
 from crawler.core.noise.relative_time import units_passed
 from crawler.core.noise.stability import StampStats
 from crawler.core.noise.words import Words, newest, words_of
+from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block, BlockKind
-from crawler.core.page.snapshot import number_of
 
 ENOUGH_DATES = 2  # looks at which a date fitted and was all that differed: with the first look, three
 ENOUGH_CLOCKS = 3  # the same of a time of the day, which fits any look

@@ -13,8 +13,8 @@ from crawler.core.noise.alignment import PathAliases, with_aliases
 from crawler.core.noise.session_params import Parameters, are_doubted, without_volatile
 from crawler.core.noise.stability import PROVEN, CounterStats, PathStats, ShapeStats, StampStats, VolatilityCount
 from crawler.core.noise.words import Pattern, Words, agrees, fits, gaps_of, newest_within, numberless, words_of
+from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block, BlockKind, BlockList
-from crawler.core.page.snapshot import number_of
 
 MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
 MOST_PATHS = 4096

@@ -13,8 +13,8 @@ from crawler.core.http.urls import PageKey
 from crawler.core.noise.noise import MOST_PATHS, Volatile
 from crawler.core.noise.stability import CounterStats
 from crawler.core.noise.words import newest, pattern_of
+from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block
-from crawler.core.page.snapshot import number_of
 
 FOUND_COUNTING = 3  # times that a number has counted the time exactly, before it is believed to do so
 ENOUGH_GROWTHS = 2  # that differ from each other, and are more than 1

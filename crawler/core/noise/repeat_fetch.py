@@ -21,8 +21,8 @@ from crawler.core.noise.noise import (
 from crawler.core.noise.session_params import ParameterAtPath, learn_parameters, moved_in, parameter_of, path_of
 from crawler.core.noise.stability import PROVEN, UNPROVEN, PathStats, ShapeStats, VolatilityCount
 from crawler.core.noise.words import Pattern, Words, fits, gaps_of, is_same_block, newest, pattern_of, words_of
+from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, Sides
-from crawler.core.page.snapshot import number_of
 
 MOST_SAME = 32  # patterns of one path and number of words
 MOST_NOISE = 1024

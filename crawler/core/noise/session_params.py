@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from crawler.core.noise.stability import UNPROVEN, VolatilityCount
 from crawler.core.noise.words import Words, newest, words_of
+from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Block, BlockKind
-from crawler.core.page.snapshot import number_of
 
 MOST_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise
 MOST_NAME = 200  # characters

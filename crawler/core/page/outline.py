@@ -14,10 +14,10 @@ from crawler.core.http.urls import Url, normalise
 from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, POINTING_IDS, TEXT_ID, UNSEEN_TAGS, OpenBlocks, not_shown
 from crawler.core.page.content import META_SELECTOR, PageContent, extract
 from crawler.core.page.document import PickledAsCall, ReadDocument, spaced
+from crawler.core.page.fingerprint import digest, number_of
 from crawler.core.page.html import Markup, base_of, parse_html, text_of
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.selectors import WHOLE, View, matched
-from crawler.core.page.snapshot import digest, number_of
 
 MOST_BLOCKS = 20_000  # of one page; all text after them is one block
 MAX_BLOCK_CHARS = 100_000  # of one block's text; the rest is replaced by its digest

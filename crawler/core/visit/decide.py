@@ -24,8 +24,9 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.repeat_fetch import hidden_by_mask, wants_test
 from crawler.core.noise.words import numbers_of
 from crawler.core.novelty import sample_of
+from crawler.core.page.fingerprint import digest
 from crawler.core.page.outline import Block, left_out
-from crawler.core.page.snapshot import Parsed, Version, digest, parse, snapshot_of
+from crawler.core.page.snapshot import Parsed, Version, parse, snapshot_of
 from crawler.core.soft_errors import SoftErrorSignals
 from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_visit, redirected_visit, unreached_visit
 from crawler.core.visit.links import canonical_of, feeds_of, links_of

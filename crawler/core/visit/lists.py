@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.freshness.signals import SignalSource
 from crawler.core.http.response import Fetched
+from crawler.core.page.fingerprint import digest
 from crawler.core.page.lists.dates import ListDate
 from crawler.core.page.lists.url_list import ListEntry, ListKind, UrlList
-from crawler.core.page.snapshot import Snapshot, digest, parse, snapshot_of
+from crawler.core.page.snapshot import Snapshot, parse, snapshot_of
 from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE, failed_visit
 from crawler.core.visit.links import link_of
 from crawler.core.visit.update import learnt_visit

@@ -9,10 +9,11 @@ from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, key_of
 from crawler.core.noise.words import words_of
 from crawler.core.page.content import HtmlEnd, PageContent, has_password_field_in, html_end_of
+from crawler.core.page.fingerprint import digest, distance_bits
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import BlockKind
-from crawler.core.page.snapshot import Parsed, digest, distance_bits
+from crawler.core.page.snapshot import Parsed
 from crawler.core.soft_errors import (
     LOOKS_UNTIL_GONE,
     LOOKS_UNTIL_REAL,

@@ -10,7 +10,7 @@ from crawler.core.http.backoff import retry_after
 from crawler.core.http.response import USUAL_BOUNDS, Answer, Bounds, Fetched, NotModified, Unreached
 from crawler.core.http.robots import ALLOW_ALL, MAX_ROBOTS_BYTES, REFUSE_ALL, RobotsRules, parse_robots
 from crawler.core.http.urls import Authority, Url, authority_of
-from crawler.core.page.snapshot import digest
+from crawler.core.page.fingerprint import digest
 from crawler.core.visit.visit import NETWORK_FAILURES, OVERLOADED, PERMANENT, TEMPORARY
 from crawler.engine.store_port import LeasedStore
 

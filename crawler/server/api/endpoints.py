@@ -91,10 +91,6 @@ def row(kind: type[T], source: object, **own: object) -> T:
     return kind(**{name: own[name] if name in own else getattr(source, name) for name in names})
 
 
-def _parse_instant(text: str) -> datetime:
-    return times.instant(text.replace(" ", "+"))  # a plus that was not escaped
-
-
 def _text(description: str) -> Any:
     return Query(max_length=8192, description=description)
 
@@ -103,7 +99,8 @@ def _limit(most: int, note: str = "") -> Any:
     return Query(ge=1, le=most, description=f"How many at most.{note}")
 
 
-Instant = Annotated[datetime, BeforeValidator(_parse_instant)]
+# A blank was a plus, which was not escaped.
+Instant = Annotated[datetime, BeforeValidator(lambda text: times.instant(text.replace(" ", "+")))]
 CURSOR = "The cursor: `next` of the answer before."
 PAGE = _text("The page.")
 
@@ -228,10 +225,7 @@ class Api:
     async def search(
         self,
         *,
-        q: Annotated[
-            str,
-            _text("Words that all have to occur; a * at the end of one is any ending."),
-        ],
+        q: Annotated[str, _text("Words that all have to occur; a * at the end of one is any ending.")],
         domain: Annotated[str | None, _text("Only of this domain.")] = None,
         limit: Annotated[int, _limit(MAX_HITS)] = 10,
     ) -> Items[SearchHit]:

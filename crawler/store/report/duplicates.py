@@ -12,7 +12,7 @@ from typing import Any
 from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, DuplicateGroup, duplicate_groups
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.page.snapshot import Fingerprint
+from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows, to_signed
 

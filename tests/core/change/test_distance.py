@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from crawler.core.change.difference import difference, distance_between, significant
-from crawler.core.page.snapshot import distance_bits, fingerprint_of
+from crawler.core.page.fingerprint import distance_bits, fingerprint_of
 from tests.core.pages import DAY, NOON, Domain, blocks, texts
 
 SENTENCES = "".join(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change.near_duplicates import NEAR_BITS, VECTOR_FROM, Bands, bands, duplicate_groups
-from crawler.core.page.snapshot import Fingerprint, distance_bits
+from crawler.core.page.fingerprint import Fingerprint, distance_bits
 
 fingerprints = st.integers(0, 2**64 - 1).map(Fingerprint)
 

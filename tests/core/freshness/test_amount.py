@@ -22,7 +22,7 @@ from crawler.core.freshness.estimates import (
     refit_amounts,
     with_change,
 )
-from crawler.core.page.snapshot import distance_bits, fingerprint_of
+from crawler.core.page.fingerprint import distance_bits, fingerprint_of
 
 
 def words(rng: np.random.Generator, count: int) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simhash import Simhash
 
-from crawler.core.page.snapshot import (
+from crawler.core.page.fingerprint import (
     MAX_WORDS,
     Fingerprint,
     digest,

@@ -1,5 +1,5 @@
 from crawler.core.domain import Domain
-from crawler.core.page.snapshot import digest
+from crawler.core.page.fingerprint import digest
 from crawler.store.database import Database
 from crawler.store.record import content
 

@@ -12,7 +12,7 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Authority
-from crawler.core.page.snapshot import Fingerprint, distance_bits, fingerprint_of
+from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint_of
 from crawler.store import claim, domains, record, report
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND
