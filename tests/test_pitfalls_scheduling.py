@@ -33,7 +33,7 @@ SCHEDULING: Mapping[str, Shown] = {
     ),
     "a ceiling of the interval wipes signature and modified time of the most stable pages (Nutch)": (
         test_visit.test_two_virtual_years_of_a_static_page_stay_conditional,
-        test_changes.test_two_years_of_a_static_page_stay_conditional_and_keep_what_was_learnt,
+        test_changes.test_a_year_of_a_static_page_stays_conditional_and_keeps_what_was_learnt,
     ),
     "one timeout or redirect wipes signature and interval (StormCrawler)": (
         test_visit.test_a_sequence_with_errors_in_between_leaves_the_same_knowledge,

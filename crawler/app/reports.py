@@ -91,9 +91,8 @@ async def list_hours(db: Database, name: str | None, *, hours: int, at: datetime
 
 def next_fetch_at(found: DomainReport) -> datetime | None:
     """Return when something is due that may be fetched; None if nothing will be due."""
-    if found.next_due_at is None:
-        return None
-    return max(found.next_due_at, found.hold_until or found.next_due_at)
+    due_at = found.next_due_at
+    return None if due_at is None else max(due_at, found.hold_until or due_at)
 
 
 def price_in_force(settings: Settings, found: DomainReport) -> float | None:

@@ -227,7 +227,7 @@ class LeaseCrawler:
     async def _look_on(self, visitor: Visitor, recorder: Recorder) -> None:
         """Look at one page after the other, as long as there are any."""
         while not self._finished:
-            may_look = not (self._requester.is_stopping or self._breaker.is_in_doubt)
+            may_look = not (self._requester.is_stopping or self._breaker.is_in_doubt or recorder.is_full)
             target = self._targets.next() if may_look else None
             if target is None:
                 self._work.clear()

@@ -33,10 +33,15 @@ class Recorder:
         return not self._done
 
     @property
+    def is_full(self) -> bool:
+        """Return whether so much waits for a record that no further page may be fetched before."""
+        return self._bytes >= BATCH_BYTES
+
+    @property
     def is_due(self) -> bool:
         """The batch is full, or old."""
-        is_full = len(self._done) >= self._settings.batch_visits or self._bytes >= BATCH_BYTES
-        return is_full or (bool(self._done) and self._time_left <= 0)
+        count = len(self._done)
+        return self.is_full or count >= self._settings.batch_visits or (count > 0 and self._time_left <= 0)
 
     @property
     def patience(self) -> float | None:

@@ -19,7 +19,7 @@ from labs.demo.server import LivingServer
 from tests.engine.crawls import QUICK, RECRAWL, START, coins_missing, crawl, environ, register, rows
 from tests.patience import SLOW
 
-KILLS = 20
+KILLS = 10
 TERM = "2"  # seconds: a killed worker's domain is free again after that
 
 
@@ -55,7 +55,7 @@ async def run_until_killed(
 
 
 @SLOW
-async def test_killed_twenty_times_at_random_nothing_is_lost_and_nothing_is_there_twice(
+async def test_killed_ten_times_at_random_nothing_is_lost_and_nothing_is_there_twice(
     db: Database, database_url: str, domain: Domain, living: LivingServer, tmp_path: Path
 ) -> None:
     chance = random.Random(20)

@@ -30,6 +30,7 @@ async def growth(database_url: str, home: Path, *, few: int, many: int) -> int:
     return large - small
 
 
+@pytest.mark.soak
 @SLOW
 async def test_five_times_the_pages_take_no_more_memory(database_url: str, tmp_path: Path) -> None:
     assert await growth(database_url, tmp_path, few=800, many=4000) < 10 << 20

@@ -172,6 +172,7 @@ async def test_banner_that_scripts_add_everywhere_costs_two_renders_of_a_templat
     assert done["doc", "needed"] <= 1  # the page that was taken to need it
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_raw_copies_are_replaced_when_their_template_needs_a_browser(db: Database, tmp_path: Path) -> None:
     """All pages are known at once, and most of them are stored before the probe of the first is over."""

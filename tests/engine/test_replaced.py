@@ -37,7 +37,10 @@ class Papers:
         return answered(200, f"<html><body>{self.frame.format(inside)}</body></html>".encode())
 
 
-@pytest.mark.parametrize(("frame", "most"), [(FRAME, 0), ("{}", LIVELY)], ids=["framed", "bare"])
+@pytest.mark.parametrize(
+    ("frame", "most"),
+    [pytest.param(FRAME, 0, id="framed"), pytest.param("{}", LIVELY, id="bare", marks=pytest.mark.soak)],
+)
 async def test_a_text_that_is_replaced_again_and_again_is_a_change_each_time(
     db: Database, frame: str, most: int
 ) -> None:

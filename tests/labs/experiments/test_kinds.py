@@ -28,6 +28,7 @@ def test_kinds_are_told_apart_by_what_looks_at_older_domains_found() -> None:
     assert [each.domains for each in by_kind.learnt] == [6, 6, 6, 6, 24]
 
 
+@pytest.mark.soak
 def test_new_domains_are_fresher_where_their_kind_is_known_and_no_request_more_is_made() -> None:
     trial = Trial(domains=40, pages=20, days=12, older=6)
     rows = {row.start: row for row in kinds_compared(trial, [0.1], seeds=4)}
