@@ -12,7 +12,6 @@ from crawler.app.registration import domain_named, find_domains
 from crawler.app.running import maintenance
 from crawler.format.reports import format_agreement, format_plan, markdown_table
 from crawler.format.values import format_bytes, format_share
-from crawler.server import write_pages
 from crawler.settings import settings
 from flows.ending import named, says_why
 from flows.form import instant, tell_forms
@@ -88,6 +87,8 @@ async def daily_report(domain: str = "", at: str = "") -> dict[str, float | None
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
+    from crawler.server import write_pages  # noqa: PLC0415  no other flow needs the web UI
+
     now, home = instant(at) or datetime.now(UTC), settings().home.resolve()
     async with open_database_of(settings()) as db:
         wanted = await find_domains(db, domain or None)

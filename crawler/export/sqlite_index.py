@@ -108,7 +108,7 @@ class SqliteIndex(PageIndex):
             try:
                 self._db.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
                 time.sleep(TURN_SECONDS)
             else:

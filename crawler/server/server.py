@@ -16,7 +16,6 @@ from crawler.errors import StackFailed
 from crawler.server.access import Doorkeeper
 from crawler.server.app import PageServer, application
 from crawler.server.connections import BACKLOG, BoundedConnection
-from crawler.settings import Settings
 
 CONNECTIONS = 4  # of the database that `serve` is given
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  nobody asks by these names
@@ -24,20 +23,20 @@ DRAIN_SECONDS = 5  # that a request under way gets when the server ends
 
 
 async def serve(
-    db: Database, settings: Settings, *, host: str, port: int | None, report: Callable[[str], None], stop: asyncio.Event
+    db: Database, *, host: str, port: int | None, report: Callable[[str], None], stop: asyncio.Event
 ) -> None:
     """Serve the web UI and the HTTP API until `stop` is set. report: is told the link that logs the user in.
 
     port: None for the usual one, or any that is free where that is taken.  Raises StackFailed where it cannot listen.
     """
-    home = settings.home.resolve()
+    home = db.settings.home.resolve()
     key = serving.ensure_key(home)
     with listening(host, port) as listener:
         port_taken = listener.getsockname()[1]
-        addresses = (*settings.pages_addresses, *addresses_of(host, port_taken))
+        addresses = (*db.settings.pages_addresses, *addresses_of(host, port_taken))
         opened_at = datetime.now(UTC)
         doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at, port=port_taken)
-        async with serving.open_parsers(settings) as readers:
+        async with serving.open_parsers(db.settings) as readers:
             counter, index = DomainCounter(db, now=lambda: datetime.now(UTC)), IndexKeeper(home)
             pages = PageServer(
                 db=db,
@@ -63,8 +62,8 @@ async def serve(
             serving.release_memory()
             report(serving.login_link(addresses[0], key, at=opened_at))
             is_asked_here = host in (*NAMES, *EVERYWHERE)
-            noted = serving.announce_server(settings, port=port_taken) if is_asked_here else nullcontext()
-            with noted, serving.serve_metrics(settings, db):
+            noted = serving.announce_server(db.settings, port=port_taken) if is_asked_here else nullcontext()
+            with noted, serving.serve_metrics(db):
                 await until_told(server, listener, stop, (counter.run(), index.run()))
 
 

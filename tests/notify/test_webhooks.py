@@ -361,8 +361,10 @@ async def test_what_cannot_be_served_holds_up_no_other_and_the_log_tells_why(
         await look(db, domain, at=START + DAY)
         done = await tell(db, at=START + DAY)
         known = await changes_of(db)
+        untold = [each.untold_since(at=START + DAY) for each in await subscriptions.every(db)]  # as the web UI asks
 
     assert told(well) == known
+    assert len(untold) == 2
     assert done.failed.keys() == {1}
     assert "the log tells why (ValueError)" in done.failed[1]
     assert [record.msg for record in log if record.exc_info] == ["subscription.broken"]

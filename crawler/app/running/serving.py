@@ -58,8 +58,9 @@ def announce_server(settings: Settings, *, port: int) -> AbstractContextManager[
 
 
 @contextmanager
-def serve_metrics(settings: Settings, db: Database) -> Iterator[None]:
+def serve_metrics(db: Database) -> Iterator[None]:
     """Serve the metrics of the domains, where the settings name a port. To be called within the loop of `db`."""
+    settings = db.settings
     if settings.metrics_port is None:
         yield
         return

@@ -7,7 +7,7 @@ from shlex import quote
 from typing import Annotated
 from urllib.parse import urlsplit, urlunsplit
 
-from crawler.cli.lazy import exports, progress
+from crawler.cli.lazy import exports
 from crawler.cli.lazy import progress as bars
 from crawler.cli.options import Json, argument, flag, option
 from crawler.cli.output import out, print_json, print_json_line, remark, say, telling_of_cursors
@@ -109,7 +109,7 @@ def sync(
             print_json_line(document(found)) if as_json else _show(found)
 
     async def work(db: "exports.Database", interrupts: Interrupts) -> "exports.SyncRound | None":
-        async with exports.open_index(db, target, names or (), progress=progress.PagesWritten) as index:
+        async with exports.open_index(db, target, names or (), progress=bars.PagesWritten) as index:
             if not follow:
                 return await index.sync(anew=anew)
             await interrupts.or_stop(tell_rounds(index))

@@ -111,8 +111,7 @@ def serve(
     """
     from crawler.server import server
 
-    used = settings()
-    maintenance.check_plugins(used)
+    maintenance.check_plugins(settings())
 
     def told(address: str) -> None:
         if quiet:
@@ -126,7 +125,7 @@ def serve(
             sys.stderr.write("Ctrl-C ends it\n")
 
     with_database(
-        lambda db, interrupts: server.serve(db, used, host=host, port=port, report=told, stop=interrupts.stop),
+        lambda db, interrupts: server.serve(db, host=host, port=port, report=told, stop=interrupts.stop),
         connections=server.CONNECTIONS,
         patient=True,
     )

@@ -53,7 +53,7 @@ def snapshot_of(
 class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, as it has none yet.
 
-    blocks, sample: empty unless they were wanted.  sample: hashes of the text (novelty/sample.py).
+    blocks, sample: empty unless they were wanted.  sample: hashes of the text (core/novelty.py).
     """
 
     content: PageContent

@@ -68,8 +68,8 @@ class Tally:
 
     @classmethod
     def of_json(cls, document: Mapping[str, Mapping[str, int]]) -> "Tally":
-        """Return the tally that a document holds."""
-        return cls(**{name: Counter(counts) for name, counts in document.items()})
+        """Return the tally that a document holds; what a later version counts beside is left out."""
+        return cls(**{each.name: Counter(document.get(each.name, {})) for each in fields(cls)})
 
     def _bound_reasons(self) -> None:
         if len(self.failures) > MOST_REASONS:

@@ -20,7 +20,6 @@ from crawler.errors import BadInput, StackFailed
 from crawler.format.domain_settings import format_changed_settings, format_rule
 from crawler.format.values import format_count
 from crawler.server.ui.links import SERVED
-from crawler.settings import settings
 
 # The settings that have fields of their own, by their names; all others are set one by one.
 OFFERED = ("budget_per_day", "target_freshness", "target_age", "bytes_per_day")
@@ -55,7 +54,7 @@ async def add_domain(db: Database, form: Form, at: datetime) -> Outcome:
         values["allow_private"] = True
     (added,) = await domains.add_domains(db, [typed], SettingsPatch(values), at=at)
     domain, name = added.new_domain, added.new_domain.authority
-    seen_at = await _started(domain, domain.root)
+    seen_at = await _started(db, domain, domain.root)
     then = "its first crawl has begun" if seen_at else f"no stack is running, so crawl it: recrawl crawl {name}"
     warned = f" {added.warning}." if added.warning else ""
     return Outcome(f"{name} is registered; {then}.{warned}", domain, is_well=not added.warning, seen_at=seen_at)
@@ -108,7 +107,7 @@ async def refresh(db: Database, form: Form, _at: datetime) -> Outcome:
     """Have the pages under a prefix looked at now. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     asked = await refresh_pages(db, domain.authority, prefix=form.get("prefix", "").strip())
-    seen_at = await _started(domain, asked.prefix)
+    seen_at = await _started(db, domain, asked.prefix)
     what = f"{format_count(asked.pages, 'page')} under {asked.prefix} {'is' if asked.pages == 1 else 'are'} due now"
     then = f"no worker is running: {asked.command}, or recrawl up"
     if asked.wait is not None and asked.wait.reason.is_obstacle:
@@ -186,10 +185,10 @@ def number(typed: str) -> int:
     return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= MOST_DIGITS else 0
 
 
-async def _started(domain: Domain, prefix: Url) -> str:
+async def _started(db: Database, domain: Domain, prefix: Url) -> str:
     """Where a run of the stack that looks at these pages can be watched; empty where no stack runs, or it cannot."""
     try:
-        return await asyncio.to_thread(start_recrawl, settings(), domain, prefix) or ""
+        return await asyncio.to_thread(start_recrawl, db.settings, domain, prefix) or ""
     except StackFailed:
         return ""
 

@@ -13,7 +13,6 @@ from crawler.errors import CrawlerError
 from crawler.server.ui.facts import ChangeFacts, ChangesAsked, url_facts
 from crawler.server.ui.links import Addresses
 from crawler.server.ui.render import changes_page, domain_page, home_page, url_page
-from crawler.settings import settings
 
 MOST_CHANGES = 200  # in the file of changes
 CHANGES_OF_DOMAIN = 5  # on a domain's, and on the first page twice as many
@@ -36,7 +35,7 @@ async def write_pages(db: Database, wanted: Sequence[Domain], folder: Path, *, a
     pages = {facts.domain.id: _pages_of(facts, items[facts.domain.id]) for facts in found}
     links = Addresses(frozenset(url for urls in pages.values() for url in urls))
     _make(folder)
-    async with open_parsers(settings()) as readers:
+    async with open_parsers(db.settings) as readers:
         for facts in found:
             own = items[facts.domain.id]
             name = links.domain(facts.domain.authority)
