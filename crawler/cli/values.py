@@ -41,13 +41,6 @@ def ip_address(text: str) -> str:
     return str(ipaddress.ip_address(text))
 
 
-def render_mode(text: str) -> str:
-    """Whether pages are rendered: auto, always or never."""
-    if text not in {"auto", "always", "never"}:
-        raise typer.BadParameter(f"{text!r} is none of auto, always, never")
-    return text
-
-
 def since(text: str, *, now: datetime) -> int | timedelta | datetime:
     """Where to begin in the feed: a cursor of an earlier call, a span before now, a day or an instant (UTC)."""
     wanted = text.strip().lower()

@@ -1,4 +1,4 @@
-"""How a process that crawls, or shows pages, for long uses its machine: cores, and memory."""
+"""How a process that crawls, or shows pages, for long uses its machine: cores, memory, and processes that it starts."""
 
 import asyncio
 import ctypes

@@ -40,8 +40,8 @@ class Recorder:
     @property
     def is_due(self) -> bool:
         """The batch is full, or old."""
-        count = len(self._done)
-        return self.is_full or count >= self._settings.batch_visits or (count > 0 and self._time_left <= 0)
+        is_old = not self.is_empty and self._time_left <= 0
+        return is_old or self.is_full or len(self._done) >= self._settings.batch_visits
 
     @property
     def patience(self) -> float | None:

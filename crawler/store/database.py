@@ -63,9 +63,9 @@ class Database:
                 f"a number is beyond what the database holds ({one_line(error)}): use another one"
             ) from error
         except psycopg.DataError as error:
-            # The driver refuses a text with a NUL before it asks the server, which refuses it where it is copied.
-            if "NUL" not in str(error) and not isinstance(error, psycopg.errors.CharacterNotInRepertoire):
+            if "NUL" not in str(error):
                 raise
+            # The driver refuses a text with a NUL before it asks the server: who typed a parameter made it up.
             raise BadInput(f"a text cannot be looked for ({one_line(error)}): leave that character out") from error
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any
 
+import psycopg
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain, RobotsCopy
@@ -15,6 +16,7 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.setting import Kind, Setting
+from crawler.errors import BadInput
 from crawler.store.database import Connection
 from crawler.store.rows import Place, Values, copy, excluded, execute, fetch_dicts, fetch_rows, placeholders
 
@@ -131,7 +133,10 @@ async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[
     uncounted = [rule for rule in rules if rule.max_pages is not None and rule.pattern not in pages]
     if uncounted:
         pages |= await _counted(connection, domain_id, uncounted)
-    await copy(connection, "rule", RULE_COLUMNS, (_row(domain_id, n, rule, pages) for n, rule in enumerate(rules)))
+    try:
+        await copy(connection, "rule", RULE_COLUMNS, (_row(domain_id, n, rule, pages) for n, rule in enumerate(rules)))
+    except psycopg.errors.CharacterNotInRepertoire as error:
+        raise BadInput("a rule has a text with a NUL: leave that character out") from error
 
 
 async def count_limited_pages(place: Place, domain_id: int) -> dict[str, int]:

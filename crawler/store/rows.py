@@ -1,5 +1,5 @@
 """Rows of a statement, read in one go: as values of a class whose fields are the columns, as dicts, or as they are; and
-rows written many at once.
+rows written many at once. And values of other forms than Postgres has: texts, costs, fingerprints.
 
 Each function works on a connection, or in a transaction of its own where it is given a database. Where no values are
 given a percent sign in the statement stands for itself.
@@ -32,7 +32,7 @@ async def execute(place: Place, statement: str, values: Values = ()) -> int:
 async def fetch_all(
     place: Place, row_factory: AsyncRowFactory[T], statement: str, values: Values = (), *, binary: bool = False
 ) -> list[T]:
-    """Return the rows, as a row factory of psycopg makes them. binary: parameters and columns are sent in that form."""
+    """Return the rows, as a row factory of psycopg makes them. binary: columns come in that form."""
     async with _connection_of(place) as connection, connection.cursor(row_factory=row_factory, binary=binary) as cursor:
         return await (await cursor.execute(statement.encode(), values or None)).fetchall()
 

@@ -94,10 +94,6 @@ class SubscriptionWish:
         digest = parse_digest(self.digest) if self.digest else None
         return DeliveryTimes(self.zone, digest, parse_quiet(self.quiet) if self.quiet else None)
 
-    def is_quiet(self, at: datetime) -> bool:
-        """Return whether nothing is told at an instant; a time zone that this machine lacks is not asked in vain."""
-        return bool(self.quiet) and self.times.is_quiet(at)
-
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
@@ -138,7 +134,8 @@ class Subscription:
 
         Nobody need be told of any while it is paused, nor in quiet hours.
         """
-        if self.paused_at is not None or self.wish.is_quiet(at):
+        # Without quiet hours the time zone, which this machine may lack, is not asked.
+        if self.paused_at is not None or (self.wish.quiet and self.wish.times.is_quiet(at)):
             return None
         since = [each for each in (self.waiting_since, self.unread_since) if each is not None and each <= at]
         return min(since, default=None)

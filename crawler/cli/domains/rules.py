@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, cast
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,6 +18,7 @@ app = typer.Typer(
     help="Say what of pages to ignore or watch, how often to look at them, and what they are worth.",
 )
 
+RenderMode = Literal["auto", "always", "never"]
 Pattern = Annotated[
     str,
     argument(
@@ -63,9 +64,7 @@ def add(
     ignore_text: Annotated[
         list[str] | None, option("REGEX", "Do not compare what this finds in a piece of text; may be repeated.")
     ] = None,
-    render: Annotated[
-        str | None, option("WHEN", "In a browser: auto, always or never.", parser=values.render_mode)
-    ] = None,
+    render: Annotated[RenderMode | None, option("WHEN", "In a browser: auto, always or never.")] = None,
     first: Annotated[bool, flag("--first", "Ask it before all others; else after them.")] = False,
     at: At = None,
     as_json: Json = False,
@@ -96,7 +95,7 @@ def add(
             once=once,
             max_pages=max_pages,
             view=rules.View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ())),
-            render=cast("rules.RenderMode | None", render),
+            render=render,
         )
     )
     _change(

@@ -231,7 +231,7 @@ def learn_template_edits(
             known = TemplateEdit(language, was, _is_target(sides), (), seen.at)
         is_counted = page in known.pages or len(known.pages) >= ENOUGH_ALIKE
         edits[key] = replace(known, pages=known.pages if is_counted else (*known.pages, page), last=seen.at)
-    return replace(mask, template_edits=newest(edits, MOST_EDITS))
+    return mask if edits == mask.template_edits else replace(mask, template_edits=newest(edits, MOST_EDITS))
 
 
 def take_site_edits(mask: NoiseMask, *, at: datetime) -> tuple[SiteEdit | None, NoiseMask]:

@@ -241,8 +241,7 @@ def _log_chance_of_silent_change(a: Floats, b: Floats, gap: Floats, recall: Floa
 
 
 def _log_choose(n: Floats, m: int) -> Floats:
-    left = np.maximum(n - m, 0.0)
-    return np.asarray(log_gamma(n + 1) - log_gamma(m + 1.0) - log_gamma(left + 1))
+    return np.asarray(log_gamma(n + 1) - log_gamma(m + 1.0) - log_gamma(np.maximum(n - m, 0.0) + 1))
 
 
 def _nearest_gamma(terms: Sequence[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats]:

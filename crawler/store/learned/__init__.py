@@ -1,4 +1,5 @@
-"""What was learnt of a domain and is read when a lease begins: noise mask, soft errors, trust, priors.
+"""What was learnt of a domain and is read when a lease begins.
 
-`learned_memories` reads mask, soft errors and renders at once. Uses claim and domains.
+`memories` has the noise mask, soft errors, renders and novelty; `credibility` how far validators and sources of change
+signals are believed. Uses claim and domains.
 """

@@ -106,14 +106,14 @@ TO_REORDER = """
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
      WHERE f.domain_id = %(domain_id)s AND f.key > %(after)s ORDER BY f.key LIMIT %(most)s
 """
-ORDER_COLUMNS = "key bytea, favoured bool, score float8, rank int, pool smallint, net bigint"
+ORDER, POOL = "key bytea, favoured bool, score float8, rank int", "pool smallint, net bigint"
 REORDER = f"""
-    UPDATE frontier f SET favoured = x.favoured, url_score = x.score, rank = x.rank FROM {unnest(ORDER_COLUMNS)}
+    UPDATE frontier f SET favoured = x.favoured, url_score = x.score, rank = x.rank FROM {unnest(ORDER)}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
        AND (f.favoured, f.url_score, f.rank) IS DISTINCT FROM (x.favoured, x.score, x.rank)
 """  # noqa: S608  only our own columns are put in
 REPOOL = f"""
-    UPDATE cash c SET pool = x.pool, net = x.net FROM {unnest(ORDER_COLUMNS)}
+    UPDATE cash c SET pool = x.pool, net = x.net FROM {unnest(f"key bytea, {POOL}")}
      WHERE c.domain_id = %(domain_id)s AND c.key = x.key AND c.pool <> x.pool
 """  # noqa: S608  likewise
 
@@ -293,7 +293,7 @@ async def _reorder(
             ahead = head_start(page_score(url)) if page_score is not None else 0
             rank = ordering.first_rank(net or 0, clock=clock or 0, depth=depth, url_score=score, ahead=ahead)
         rows.append((key, favoured, score, rank, pool, net))
-    columns = to_columns(ORDER_COLUMNS, rows)
+    columns = to_columns(f"{ORDER}, {POOL}", rows)
     await connection.execute(REORDER, chunk | columns, binary=True)
     await connection.execute(REPOOL, chunk | columns, binary=True)
     async with connection.cursor() as cursor:

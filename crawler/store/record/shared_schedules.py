@@ -203,5 +203,4 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
 
 def _rest_of(visit: Visit, *, is_copy: bool) -> datetime:
     rested = visit.at - (visit.target.last_good_at or visit.at)
-    most = visit.target.terms.most
-    return rests_until(visit.at, due_at=visit.due_at, longest=most, is_copy=is_copy, rested=rested)
+    return rests_until(visit.at, due_at=visit.due_at, longest=visit.target.terms.most, is_copy=is_copy, rested=rested)

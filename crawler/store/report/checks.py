@@ -9,6 +9,7 @@ from typing import Any
 from crawler.core.budget.hours import opening
 from crawler.core.domain import hours_in
 from crawler.store.database import Connection, Database
+from crawler.store.domains import OWNED
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows
 
 SHOWN = 3  # examples in one finding; the count says how many there are
@@ -115,10 +116,6 @@ ORPHANS = """
     SELECT count(*) AS rows FROM {table} t WHERE NOT EXISTS (SELECT FROM domain d WHERE d.id = t.domain_id)
 """
 COUNTED = "SELECT page, figure, count(*) OVER () AS many FROM ({statement}) broken ORDER BY page LIMIT %(shown)s"
-TABLES = (
-    *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit", "visit_pack"),
-    *("page_fingerprint", "fingerprint_band", "announced"),
-)
 
 
 def _pages_of(table: str, figure: str, broken: str, *joins: str) -> str:
@@ -318,7 +315,7 @@ async def _check_all(connection: Connection) -> list[Finding]:
         Finding(row["authority"], "shared_name", f"{row['authority']} is a domain and another domain's alias")
         for row in await fetch_dicts(connection, SHARED_NAMES, {})
     ]
-    for table in TABLES:
+    for table in OWNED:
         rows = await fetch_number(connection, ORPHANS.format(table=table), {})
         if rows:
             found.append(Finding("", "orphans", f"{rows} rows of {table} belong to no domain"))

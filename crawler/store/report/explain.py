@@ -21,7 +21,15 @@ from crawler.store.database import Connection, Database
 from crawler.store.domains import kind_prior
 from crawler.store.hand_out import ScoringContext, scoring_context
 from crawler.store.report.lists import SourceFacts, signal_sources
-from crawler.store.report.reports import FRESHNESS, IMPORTANCE, PAGE_TABLES, POPULARITY, URL_SHARE, WEIGHT
+from crawler.store.report.reports import (
+    FRESHNESS,
+    IMPORTANCE,
+    PAGE_TABLES,
+    POPULARITY,
+    RANKED_TABLES,
+    URL_SHARE,
+    WEIGHT,
+)
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows, fetch_values
 
 VISITS_SHOWN = 10
@@ -94,7 +102,7 @@ LINKERS = f"""
     SELECT p.url, f.depth, f.state, octet_length(l.targets) / 16 AS outlinks, {IMPORTANCE} AS importance,
            {PAYS} AS pays, count(*) OVER () AS links, min(f.depth) OVER () AS nearest,
            count(*) FILTER (WHERE {STILL_LINKS}) OVER () AS still
-      FROM page_links l CROSS JOIN {PAGE_TABLES}
+      FROM page_links l CROSS JOIN {RANKED_TABLES}
      WHERE l.domain_id = %(domain_id)s AND position(%(key)s IN l.targets) %% 16 = 1
        AND p.domain_id = %(domain_id)s AND p.key = l.key
      ORDER BY {PAYS} DESC NULLS LAST, p.url LIMIT %(most)s

@@ -10,7 +10,7 @@ from crawler.core.page.snapshot import Version
 from crawler.core.visit.visit import State, Target
 from crawler.store.database import BY_KEY, Database
 from crawler.store.report.figures import ALL, FAILING, KEPT_FOR, RENDERED, kept_top
-from crawler.store.report.reports import IMPORTANCE, PAGE_TABLES, PAGES
+from crawler.store.report.reports import IMPORTANCE, PAGES, RANKED_TABLES
 from crawler.store.rows import fetch_dicts, fetch_values, from_signed
 
 WANTED = f"""
@@ -21,7 +21,7 @@ WANTED = f"""
 # Freshness and titles are looked up for the pages that are shown, and for no others.
 BEST = f"""
     SELECT p.key
-      FROM {PAGE_TABLES}
+      FROM {RANKED_TABLES}
      WHERE p.domain_id = %(domain_id)s AND {WANTED}
      ORDER BY {IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(top)s
 """  # noqa: S608  only our own expressions are put in

@@ -46,13 +46,13 @@ FRESHNESS = """
                                          WHERE o.domain_id = %(domain_id)s),
                                        g.a + p.evidence_a, g.b + p.evidence_b)) END
 """
-PAGE_TABLES = """page p
-      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
+RANKED_TABLES = """page p
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       JOIN domain_state s ON s.domain_id = %(domain_id)s
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key"""
+PAGE_TABLES = f"{RANKED_TABLES} JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no"
 PAGES = f"""
     SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,
            CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
