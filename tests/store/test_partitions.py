@@ -8,7 +8,7 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
 from crawler.errors import BadInput
-from crawler.store import domains, migrate, report
+from crawler.store import database, domains, report
 from crawler.store.database import MIGRATIONS, Database, open_database, upgrade
 from crawler.store.partitions import ensure_visit_partition, month_after
 from tests.store import made_up
@@ -99,7 +99,7 @@ async def test_a_database_with_another_number_of_partitions_holds_a_crawled_site
 @pytest.mark.usefixtures("later_release")
 async def test_later_migrations_give_new_tables_as_many_partitions_as_the_others_have(empty_database_url: str) -> None:
     with pytest.MonkeyPatch.context() as earlier:
-        earlier.setattr(migrate, "MIGRATIONS", MIGRATIONS)
+        earlier.setattr(database, "MIGRATIONS", MIGRATIONS)
         upgrade(empty_database_url, partitions=16)
     assert "later" not in await hash_partitions(empty_database_url)
 
