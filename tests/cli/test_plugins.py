@@ -57,7 +57,9 @@ def run(packages: Path, tmp_path: Path) -> Run:
     def started(*arguments: str, plugins: str = ALL, database_url: str | None = None) -> Done:
         done = subprocess.run(
             [RECRAWL, *arguments],
-            env=environ(database_url, tmp_path) | {"PYTHONPATH": str(packages), "RECRAWL_PLUGINS": plugins},
+            # Plugins are rewritten within a second, which is all that a compiled file knows of their age.
+            env=environ(database_url, tmp_path)
+            | {"PYTHONPATH": str(packages), "RECRAWL_PLUGINS": plugins, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
             check=False,
