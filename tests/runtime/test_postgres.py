@@ -19,6 +19,7 @@ import pytest
 
 from crawler.errors import StackFailed
 from crawler.runtime.machine import process
+from crawler.runtime.postgres import account
 from crawler.runtime.postgres.account import make_account
 from crawler.runtime.postgres.binaries import choose, for_everybody, installed
 from crawler.runtime.postgres.cluster import Cluster, ensure_postgres, running_postgres
@@ -230,9 +231,28 @@ def owners(folder: Path) -> set[int]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has an account made for it")
 def test_an_account_that_cannot_be_made_is_told_in_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(account, "SERVER_ACCOUNT", "recrawl-test-account")
     with pytest.raises(StackFailed, match=r"neither useradd nor adduser is here.*: make it \(useradd") as failure:
         make_account()
     assert "\n" not in str(failure.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has an account made for it")
+def test_two_processes_that_need_the_account_make_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "recrawl-test-account"
+    monkeypatch.setattr(account, "SERVER_ACCOUNT", name)
+    calls = tmp_path / "calls"
+    made = f"{name}:x:4242:4242::/:/bin/false"
+    # Slow enough for a second one to begin meanwhile.
+    useradd = tmp_path / "useradd"
+    useradd.write_text(f"#!/bin/sh\necho called >> {calls}\nsleep 0.3\ntouch {tmp_path}/made\n")
+    useradd.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(account, "find", lambda _: made if (tmp_path / "made").exists() else None)
+    with ThreadPoolExecutor() as threads:
+        assert [*threads.map(lambda _: make_account(), range(2))] == [made, made]
+    assert calls.read_text() == "called\n"
+    Path(f"/run/{name}.lock").unlink()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawler.errors import StackFailed
+from crawler.runtime.machine import held
 
 # Not `nobody`: what other services of the machine run as could read the data and the server's memory. Nor numbers
 # without a name: Postgres looks its own up.
@@ -104,20 +105,22 @@ def find(name: str) -> pwd.struct_passwd | None:
 
 
 def make_account() -> pwd.struct_passwd:
-    """The account in which root's Postgres runs, new. StackFailed where the machine lets none be made."""
+    """Make the account in which root's Postgres runs, if no other process has just done so. Raises StackFailed."""
     ways = [way for way in WAYS_TO_MAKE_IT if shutil.which(way[-1].split()[0]) is not None]
     said = "neither useradd nor adduser is here"
     deadline = time.monotonic() + MAKING_SECONDS
-    while ways:
-        for command in ways[0]:
-            done = subprocess.run(command.split(), capture_output=True, text=True, errors="replace", check=False)
-            said = " ".join(done.stderr.split()) or f"{command.split()[0]} failed"
-        made = find(SERVER_ACCOUNT)
-        if made is not None:
-            return made
-        if "lock" not in said or time.monotonic() > deadline:
-            break
-        time.sleep(1)
+    # Two useradds at the same time both make it, and the number that the second gives it replaces the first one's.
+    with held(Path(f"/run/{SERVER_ACCOUNT}.lock")):
+        while (made := find(SERVER_ACCOUNT)) is None and ways and time.monotonic() < deadline:
+            for command in ways[0]:
+                done = subprocess.run(command.split(), capture_output=True, text=True, errors="replace", check=False)
+                said = " ".join(done.stderr.split()) or f"{command.split()[0]} failed"
+            if "lock" in said:  # somebody makes another account
+                time.sleep(1)
+            elif find(SERVER_ACCOUNT) is None:
+                break
+    if made is not None:
+        return made
     raise StackFailed(
         f"Postgres refuses to run as root, and the account {SERVER_ACCOUNT} cannot be made ({said}):"
         f" make it (useradd --system {SERVER_ACCOUNT}), run this as another user, or set RECRAWL_DATABASE_URL"
