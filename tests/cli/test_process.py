@@ -208,18 +208,17 @@ def test_a_reader_that_goes_away_is_no_error(recrawl: Recrawl, database_url: str
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
+    ("arguments", "code", "closed"),
     [
-        (("--help",), 0),
-        (("report", "--json"), 0),
-        (("domains", "list"), 0),
-        (("domains",), 2),
-        (("status",), 1),
-        (("status", "--json"), 1),
-        (("domains", "show", "unknown.test"), 2),
+        (("--help",), 0, "both"),
+        (("report", "--json"), 0, "stdout"),
+        (("domains", "list"), 0, "both"),
+        (("domains",), 2, "stderr"),
+        (("status",), 1, "stdout"),
+        (("status", "--json"), 1, "both"),
+        (("domains", "show", "unknown.test"), 2, "stderr"),
     ],
 )
-@pytest.mark.parametrize("closed", ["stdout", "stderr", "both"])
 def test_without_a_reader_the_exit_code_is_what_it_would_have_been(
     database_url: str, tmp_path: Path, arguments: tuple[str, ...], code: int, closed: str
 ) -> None:

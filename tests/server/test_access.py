@@ -4,8 +4,6 @@ import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from crawler.runtime.keys.own_keys import Signer, ensure_key, entrance
 from crawler.server.access import CODE_LASTS, SESSION_LASTS, Doorkeeper
 from tests.commands import Recrawl, Site
@@ -46,43 +44,41 @@ def test_the_printed_address_lets_in_once(stranger: Visitor) -> None:
     assert not other.cookie
 
 
-@pytest.mark.parametrize("cookie", ["", "x", "1.2.3", "99999999999999.a.b", "{name}=1.a.0", "{name}=\x7f"])
-def test_a_made_up_session_is_none(stranger: Visitor, cookie: str) -> None:
+def test_a_made_up_session_is_none(stranger: Visitor) -> None:
     name = f"recrawl_{stranger.address.rpartition(':')[2]}"
-    assert stranger.get("/", Cookie=cookie.format(name=name)).status == 401
+    cookies = ["", "x", "1.2.3", "99999999999999.a.b", f"{name}=1.a.0", f"{name}=\x7f"]
+    assert [cookie for cookie in cookies if stranger.get("/", Cookie=cookie).status != 401] == []
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example"])
-def test_a_request_by_another_name_is_refused(visitor: Visitor, host: str) -> None:
-    assert visitor.get("/", Host=host).status == 403
+def test_a_request_by_another_name_or_from_another_site_is_refused(visitor: Visitor) -> None:
+    hosts = ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example"]
+    origins = ["http://evil.example", "null", visitor.address.replace("http://", "https://")]
+    assert [host for host in hosts if visitor.get("/", Host=host).status != 403] == []
+    assert [origin for origin in origins if visitor.get("/", Origin=origin).status != 403] == []
 
 
-def test_a_page_of_another_site_gets_nothing(visitor: Visitor) -> None:
-    for origin in ("http://evil.example", "null", visitor.address.replace("http://", "https://")):
-        assert visitor.get("/", Origin=origin).status == 403
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_no_form_of_a_stranger_is_acted_upon(crawled: Site, visitor: Visitor, recrawl: Recrawl, form: str) -> None:
+def test_no_form_of_a_stranger_is_acted_upon(crawled: Site, visitor: Visitor, recrawl: Recrawl) -> None:
     found = WORD.search(visitor.get("/").text)
     assert found is not None
     fields = {"name": crawled.name, "url": f"{crawled.url}one", "said": "Rye", "prefix": "/", "pattern": "/"}
-    before = recrawl("domains", "show", crawled.name, "--json").json
-    asked = len(crawled.asked)
-
-    assert visitor.post(form, fields).status == 403, "without the word of the session"
-    assert visitor.post(form, {**fields, "word": "0" * 64}).status == 403
     own = {**fields, "word": found[1]}
-    assert visitor.post(form, own, Origin="http://evil.example").status == 403
-    assert visitor.post(form, own, Origin="null").status == 403
-    assert visitor.post(form, own, Host="evil.example").status == 403
     no_origin = {"Content-Type": "application/x-www-form-urlencoded"}
-    assert visitor.ask("POST", form, f"word={found[1]}&name={crawled.name}".encode(), no_origin).status == 403
-    assert Visitor(visitor.address, "").post(form, own).status == 401, "and without a session"
-    assert visitor.get(form).status == 405
+    without_origin = f"word={found[1]}&name={crawled.name}".encode()
+    before = recrawl("domains", "show", crawled.name, "--json").json
+    requests = len(crawled.asked)
+
+    for form in FORMS:
+        assert visitor.post(form, fields).status == 403, f"{form} without the token of the session"
+        assert visitor.post(form, {**fields, "word": "0" * 64}).status == 403, form
+        assert visitor.post(form, own, Origin="http://evil.example").status == 403, form
+        assert visitor.post(form, own, Origin="null").status == 403, form
+        assert visitor.post(form, own, Host="evil.example").status == 403, form
+        assert visitor.ask("POST", form, without_origin, no_origin).status == 403, form
+        assert Visitor(visitor.address, "").post(form, own).status == 401, f"{form} without a session"
+        assert visitor.get(form).status == 405, form
 
     assert recrawl("domains", "show", crawled.name, "--json").json == before
-    assert len(crawled.asked) == asked
+    assert len(crawled.asked) == requests
 
 
 def test_a_form_that_is_too_large_is_refused(visitor: Visitor) -> None:

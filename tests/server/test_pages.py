@@ -5,8 +5,6 @@ import re
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlsplit
 
-import pytest
-
 from crawler.format.values import format_bytes, format_share
 from tests.commands import Answer, Recrawl, Site
 from tests.databases import execute
@@ -141,9 +139,8 @@ def test_a_page_tells_its_versions_and_its_next_look_as_explain_does(
     assert "is not tracked" in visitor.get(f"/page?url={quote(crawled.url + 'nowhere')}").words
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "said"),
-    [
+def test_what_is_not_there_is_told_in_a_sentence(visitor: Visitor) -> None:
+    cases = [
         ("/domain?name=nobody.example", 400, "nobody.example is not registered"),
         ("/domain", 400, "no domain is named"),
         ("/page?url=javascript:alert(1)", 400, ""),
@@ -155,13 +152,12 @@ def test_a_page_tells_its_versions_and_its_next_look_as_explain_does(
         ("/pieces?url=http://127.0.0.1:1/x", 400, "is not registered"),
         ("/nothing", 404, "There is no such page"),
         ("/../../etc/passwd", 404, "There is no such page"),
-    ],
-)
-def test_what_is_not_there_is_told_in_a_sentence(visitor: Visitor, path: str, status: int, said: str) -> None:
-    seen = visitor.get(path)
-    assert seen.status == status
-    assert said in seen.words
-    assert "Traceback" not in seen.text
+    ]
+    for path, status, sentence in cases:
+        seen = visitor.get(path)
+        assert seen.status == status, path
+        assert sentence in seen.words
+        assert "Traceback" not in seen.text
 
 
 def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
@@ -271,22 +267,18 @@ def test_any_setting_is_set_and_taken_back_on_the_page(visitor: Visitor, crawled
     assert shown() == usual
 
 
-@pytest.mark.parametrize(
-    ("setting", "value", "why"),
-    [
+def test_a_setting_that_cannot_be_is_refused_on_the_page(visitor: Visitor, crawled: Site) -> None:
+    cases = [
         ("max_depth", "-1", "no whole number"),
         ("cookies", "perhaps", "neither yes nor no"),
         ("weight", "heavy", "is no number"),
         ("render", "sometimes", "sometimes"),
         ("no_such", "1", "choose one of the settings"),
         ("", "", "choose one of the settings"),
-    ],
-)
-def test_a_setting_that_cannot_be_is_refused_on_the_page(
-    visitor: Visitor, crawled: Site, setting: str, value: str, why: str
-) -> None:
-    seen = visitor.send("/domains/set-one", name=urlsplit(crawled.url).netloc, setting=setting, value=value)
-    assert why in seen.words
+    ]
+    for setting, value, why in cases:
+        seen = visitor.send("/domains/set-one", name=urlsplit(crawled.url).netloc, setting=setting, value=value)
+        assert why in seen.words
 
 
 def test_a_domain_is_forgotten_once_its_name_is_typed(visitor: Visitor, crawled: Site) -> None:
