@@ -65,6 +65,7 @@ def test_one_seed_gives_the_same_bytes_and_another_seed_others(is_held_out: bool
     assert one.answer(one.pages[1], one.rounds[0]).body != other.answer(other.pages[1], other.rounds[0]).body
 
 
+@pytest.mark.soak
 @pytest.mark.corpus
 @pytest.mark.parametrize("number", [0, 1])
 def test_without_noise_the_bytes_differ_at_just_the_looks_that_are_labelled_changed(number: int) -> None:
@@ -200,6 +201,7 @@ def test_all_of_it_has_the_kinds_and_sequences_that_were_promised() -> None:
     assert plan.LOOKS >= 5
 
 
+@pytest.mark.soak
 @pytest.mark.corpus
 def test_a_digest_of_the_bytes_finds_every_edit_and_a_detector_that_looks_again_is_charged() -> None:
     class Asking:

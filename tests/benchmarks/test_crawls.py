@@ -207,6 +207,7 @@ def test_a_virtual_site_is_a_tree_of_pages_that_say_different_things() -> None:
     assert pages_of(2) == 111
 
 
+@pytest.mark.soak
 @SLOW
 def test_memory_is_told_by_the_number_of_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["memory", "--pages", "60", "--json", "--home", str(tmp_path / "home")]) == 0

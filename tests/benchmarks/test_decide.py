@@ -33,6 +33,7 @@ def test_a_clock_of_which_nothing_is_known_is_news() -> None:
     assert visit.change is Change.CHANGED
 
 
+@pytest.mark.soak
 @pytest.mark.corpus
 def test_pages_of_a_size_come_from_several_packages_and_are_the_same_each_time() -> None:
     try:

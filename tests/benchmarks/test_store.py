@@ -11,6 +11,7 @@ from benchmarks.store.workers import Work, all_ready, at_once
 from tests.patience import SLOW
 
 
+@pytest.mark.soak
 def test_work_of_several_processes_comes_back_in_order() -> None:
     assert [work.pages for work in at_once(counted, [3, 1, 2])] == [3, 1, 2]
 
@@ -38,6 +39,7 @@ def test_claims_and_records_are_counted_beside_those_of_crawlee(
     assert all(each["per_second"] > 0 and each["cpu_s"] > 0 for each in told)
 
 
+@pytest.mark.soak
 @SLOW
 def test_a_month_and_claims_without_anything_due_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--domains", "3", "9", "--claims", "5", "--pages", "90", "--days", "3", "--json"]

@@ -10,6 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.engine.crawls import RECRAWL, command, environ
 from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
@@ -81,6 +83,7 @@ def texts(file: Path) -> list[str]:
         return [text for (text,) in index.execute("SELECT text FROM chunk ORDER BY text")]
 
 
+@pytest.mark.soak
 def test_an_index_is_kept_in_step_until_it_is_ended_and_again_from_there(database_url: str, tmp_path: Path) -> None:
     root, file = tmp_path / "site", tmp_path / "pages.sqlite"
     root.mkdir()

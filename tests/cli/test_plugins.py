@@ -82,6 +82,7 @@ def listed(found: Done) -> dict[str, dict[str, Any]]:
     return {each["url"]: each for each in found.json["pages"]}
 
 
+@pytest.mark.soak
 def test_the_command_of_the_docs_installs_a_plugin_into_an_environment_without_pip(tmp_path: Path) -> None:
     written = (EXAMPLES.parents[1] / "extending.md").read_text()
     (line,) = [each.partition("#")[0].strip() for each in written.splitlines() if each.startswith("make ")]
@@ -269,6 +270,7 @@ def test_a_plugin_that_nobody_offers_is_named_with_those_that_are_there(run: Run
     assert site.asked == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("command", [("crawl", "x.example", "--dry-run"), ("plan",), ("explain", "x.example"), ("up",)])
 def test_every_command_that_uses_plugins_refuses_at_its_start(run: Run, command: tuple[str, ...]) -> None:
     done = run(*command, plugins="calender")

@@ -194,6 +194,7 @@ def test_ended_by_a_signal_it_takes_its_postgres_with_it(site: Site, tmp_path: P
     assert running_postgres(tmp_path) is None
 
 
+@pytest.mark.soak
 def test_a_reader_that_goes_away_is_no_error(recrawl: Recrawl, database_url: str, tmp_path: Path) -> None:
     names = "".join(f"name-{n}.test\n" for n in range(900))  # more than a pipe holds
     recrawl("domains", "add", "--from", "-", "--offline", stdin=names)

@@ -196,6 +196,7 @@ async def test_two_domains_that_share_a_budget_in_bytes_exceed_it_by_a_body_to_e
     assert most <= sum(received) <= most + 2 * 8 * largest
 
 
+@pytest.mark.soak
 async def test_a_doubled_or_halved_budget_takes_effect_within_one_plan_run(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:

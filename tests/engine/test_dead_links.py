@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from crawler.store import domains, report
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, coins_missing
@@ -14,6 +16,7 @@ SITE = {"/": text("home", *LIVE, *DEAD), **{path: text(f"live {path}") for path 
 BUDGET = 10  # requests a day
 
 
+@pytest.mark.soak
 async def test_dead_links_never_take_whole_days_of_a_tight_budget(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)

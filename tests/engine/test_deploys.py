@@ -78,6 +78,7 @@ async def test_the_first_pages_found_changed_call_for_the_rest_after_the_next_pl
         assert await rest_visited(site, db, domain, at=at + 14 * HOUR) == {f"/rest/{word}" for word in REST}
 
 
+@pytest.mark.soak
 async def test_report_and_view_take_pages_for_older_after_a_deploy(db: Database) -> None:
     async with schooled(db) as (_, domain, at):
         old = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=at)}

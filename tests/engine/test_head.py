@@ -156,6 +156,7 @@ async def test_a_length_that_begins_to_lie_is_found_within_20_revisits_and_the_c
         assert await is_up_to_date(db, site, domain)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("words", "has_etag"),
     [pytest.param(as_long, False, id="its length always lies"), pytest.param(longer, True, id="it says 304")],
@@ -189,6 +190,7 @@ async def test_where_conditional_requests_are_ignored_the_date_by_head_spares_th
         assert await is_up_to_date(db, site, domain)
 
 
+@pytest.mark.soak
 async def test_a_server_that_refuses_head_is_left_alone_after_a_few(db: Database) -> None:
     site = Site(takes_head=False)
     async with served(db, site) as domain:

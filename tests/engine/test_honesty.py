@@ -108,6 +108,7 @@ async def test_honest_challenges_restore_trust(db: Database) -> None:
         assert site.bodies <= 2 + 1  # the first page's challenges are its own
 
 
+@pytest.mark.soak
 async def test_a_section_that_lies_does_not_spoil_the_rest(db: Database) -> None:
     """Which is suspected of the same as long as it is young, and has not changed."""
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 import psutil
+import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
@@ -124,6 +125,7 @@ async def test_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_
         assert await rows(db, "SELECT url FROM page JOIN snapshot USING (domain_id, key) WHERE text ~ %s", text) == []
 
 
+@pytest.mark.soak
 @SLOW
 async def test_no_page_takes_more_than_five_seconds_of_processor_time_to_read() -> None:
     took: dict[str, float] = {}

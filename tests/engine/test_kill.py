@@ -19,7 +19,7 @@ from labs.demo.server import LivingServer
 from tests.engine.crawls import QUICK, RECRAWL, START, coins_missing, crawl, environ, register, rows
 from tests.patience import SLOW
 
-KILLS = 10
+KILLS = 5
 TERM = "2"  # seconds: a killed worker's domain is free again after that
 
 
@@ -55,7 +55,7 @@ async def run_until_killed(
 
 
 @SLOW
-async def test_killed_ten_times_at_random_nothing_is_lost_and_nothing_is_there_twice(
+async def test_killed_again_and_again_at_random_nothing_is_lost_and_nothing_is_there_twice(
     db: Database, database_url: str, domain: Domain, living: LivingServer, tmp_path: Path
 ) -> None:
     chance = random.Random(20)
@@ -110,6 +110,7 @@ async def test_a_killed_crawl_takes_few_requests_of_a_limited_budget_with_it(
     assert 0 <= burnt <= 3 * (LIMITED_AHEAD + 8)
 
 
+@pytest.mark.soak
 async def test_a_killed_crawl_takes_the_bytes_of_few_pages_of_a_budget_of_bytes_with_it(
     db: Database, database_url: str, living: LivingServer, tmp_path: Path
 ) -> None:

@@ -171,6 +171,7 @@ async def test_dates_that_move_are_hints_and_looks_tell_which_were_true(db: Data
         await holds(db)
 
 
+@pytest.mark.soak
 async def test_a_list_that_tells_something_is_asked_more_often_than_one_that_does_not(db: Database) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS}) as (site, domain):
         site.pages["/robots.txt"] = robots(f"{domain.root}news.xml", f"{domain.root}old.xml")
@@ -322,6 +323,7 @@ async def test_what_changefreq_says_moves_the_first_gap_and_little_else(db: Data
     assert hourly < yearly < nothing * 10
 
 
+@pytest.mark.soak
 async def test_a_living_site_says_truly_what_has_changed(db: Database, living: LivingServer, domain: Domain) -> None:
     wanted = QUICK.model_copy(update={"usual_lists": True})
     for day in range(8):
@@ -339,6 +341,7 @@ async def test_a_living_site_says_truly_what_has_changed(db: Database, living: L
     await holds(db)
 
 
+@pytest.mark.soak
 async def test_reports_say_what_lists_are_and_what_they_brought(
     db: Database, database_url: str, tmp_path: Path
 ) -> None:

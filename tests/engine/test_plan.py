@@ -168,6 +168,7 @@ async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db
     assert a.plan.requests > 1.5 * b.plan.requests
 
 
+@pytest.mark.soak
 async def test_a_domain_that_is_paused_or_held_leaves_its_part_of_the_overall_budget_to_the_others(
     db: Database,
 ) -> None:
@@ -278,6 +279,7 @@ async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_o
     assert await fetched(db, "SELECT spent_floor FROM domain_state ORDER BY spent_floor") == [(0,), (4,)]
 
 
+@pytest.mark.soak
 async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> None:
     await populated(db, "far.test", DomainSettings(target_freshness=0.95, delay=timedelta(hours=1)))
     poor = await populated(db, "poor.test", DomainSettings(target_age=timedelta(days=2), budget_per_day=50))
@@ -307,6 +309,7 @@ async def test_a_budget_too_small_for_the_longest_interval_is_told_and_one_of_no
     assert shut.plan.finding == ""
 
 
+@pytest.mark.soak
 async def test_the_trim_stays_where_a_budget_is_used_but_for_a_request_or_two(db: Database) -> None:
     domain = await populated(db, "tiny.test", DomainSettings(budget_per_day=24))
     noon = AT + timedelta(hours=12)
@@ -341,6 +344,7 @@ async def test_pages_without_looks_learn_from_their_group_and_a_new_domain_from_
     assert counts == [(0,), (200,), (200,)]
 
 
+@pytest.mark.soak
 async def test_the_trim_rises_only_where_the_budget_is_used_up_and_work_waits(db: Database) -> None:
     domain = await populated(db, "busy.test", DomainSettings(budget_per_day=48))
     noon = AT + timedelta(days=3, hours=12)

@@ -126,6 +126,7 @@ async def test_an_application_is_found_whole_and_a_static_site_beside_it_is_left
     assert not await check(db)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_data_that_change_behind_an_unchanged_shell_are_noticed(db: Database, tmp_path: Path) -> None:
     """Its server answers 304 for the shell, truly, and the page is another one: a challenge shows that it lies."""

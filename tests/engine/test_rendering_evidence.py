@@ -46,6 +46,7 @@ async def words(db: Database, domain: Domain, path: str) -> list[str]:
     return [word for (word,) in found]
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_application_built_with_react_is_found_completely(db: Database) -> None:
     """Its server says the same shell for every path, as the hosts of such applications do."""

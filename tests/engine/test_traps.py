@@ -24,7 +24,9 @@ async def trapped_crawl(db: Database, url: str) -> Domain:
     return domain
 
 
-@pytest.mark.parametrize("kind", TRAPS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind in {"calendar", "prose"} else pytest.mark.soak) for kind in TRAPS]
+)
 async def test_real_pages_are_found_beside_a_trap_which_is_left_alone(db: Database, kind: str) -> None:
     async with trapped_site(kind) as (url, site):
         await trapped_crawl(db, url)
@@ -39,6 +41,7 @@ async def test_real_pages_are_found_beside_a_trap_which_is_left_alone(db: Databa
     assert waiting[0][0] > 0 or kind == "soft 404"
 
 
+@pytest.mark.soak
 async def test_pages_of_a_trap_are_asked_for_once_a_day_each_template(db: Database) -> None:
     async with trapped_site("calendar") as (url, site):
         domain = await trapped_crawl(db, url)
@@ -73,6 +76,7 @@ async def test_a_page_that_is_held_back_is_looked_at_when_its_user_names_it(db: 
     assert (await page(db, domain, held.removeprefix(domain.root)))["state"] == "known"
 
 
+@pytest.mark.soak
 async def test_what_a_wall_before_a_whole_site_holds_back_is_let_go_within_days(db: Database) -> None:
     async with trapped_site("none") as (url, site):
         domain = await register(db, url, seeds=(url,))

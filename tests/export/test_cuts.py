@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,6 +82,7 @@ def test_one_paragraph_more_changes_few_chunks_wherever_it_is_put(
     assert len(was.items() - now.items()) <= MOST_CHANGED
 
 
+@pytest.mark.soak
 @given(st.integers(), st.integers(1, 40), st.integers(0, 3))
 def test_rows_and_lines_of_code_that_are_put_in_change_few_chunks(seed: int, many: int, times: int) -> None:
     rows = [f"| {each[:40]} | {each[40:150]} |" for each in paragraphs(seed, many * 10)]

@@ -342,6 +342,7 @@ def test_a_cancelled_run_releases_what_it_holds(stack: Stack, tmp_path: Path) ->
     assert (tmp_path / "released").exists()
 
 
+@pytest.mark.soak
 def test_after_the_worker_and_its_runs_were_killed_the_run_counts_as_crashed(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
     until(lambda: task_states(stack.api, run) == ["Running"])
@@ -375,6 +376,7 @@ def children_of(pid: int) -> set[int]:
     return {int(line) for line in found.split()}
 
 
+@pytest.mark.soak
 def test_a_run_survives_the_death_of_postgres_and_of_the_server(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
     cluster = running_postgres(stack.home)

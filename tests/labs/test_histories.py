@@ -78,6 +78,7 @@ def test_a_folder_without_changelogs_makes_no_history(tmp_path: Path, capsys: py
     assert "has no Debian changelogs" in capsys.readouterr().err
 
 
+@pytest.mark.soak
 def test_a_release_changes_the_text_of_the_pages_that_the_record_says_and_the_template_of_all(tmp_path: Path) -> None:
     assert main(["history", "releases", str(tmp_path / "manual"), "--days", "40"]) == 0
     history = SiteHistory(tmp_path / "manual")

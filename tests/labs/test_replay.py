@@ -148,6 +148,7 @@ def test_a_feed_is_served_with_its_own_type_and_is_no_page(folder: Path) -> None
 lives = st.lists(st.lists(st.floats(0.01, 29.9), max_size=8).map(sorted), min_size=2, max_size=8)
 
 
+@pytest.mark.soak
 @given(changes=lives, per_day=st.integers(1, 24))
 def test_the_plain_rule_uses_each_request_of_its_budget(changes: Sequence[Sequence[float]], per_day: int) -> None:
     pages = [PageLife(f"{n}", 0.0, float("inf"), tuple(at)) for n, at in enumerate(changes)]

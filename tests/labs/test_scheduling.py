@@ -32,6 +32,7 @@ def test_a_run_prints_json_and_nothing_else(labs: Recrawl) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_each_mechanism_is_switched_in_a_table_of_its_own(labs: Recrawl) -> None:
     small = ("mechanisms", "--pages", "20", "--days", "20", "--seeds", "2", "--budget", "10%")
     told = labs(*small, "equal", "drift")

@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+import pytest
+
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.notify.one_subscription import DeliveryContext, send_test
 from crawler.store import outbox, subscriptions
@@ -60,6 +62,7 @@ async def try_target(db: Database, number: int, *, at: datetime) -> str:
         return await send_test(context, found)
 
 
+@pytest.mark.soak
 async def test_mail_that_failed_is_sent_a_minute_after_a_test_was_taken(db: Database) -> None:
     shop = Shop()
     async with answering(shop.respond) as url, mail_server() as server:

@@ -69,6 +69,7 @@ async def test_a_large_digest_comes_in_messages_that_a_receiver_of_one_megabyte_
     assert (after.most_bytes, after.waiting, after.dead) == (MOST_BYTES, 0, 0)
 
 
+@pytest.mark.soak
 async def test_a_receiver_that_takes_less_gets_smaller_messages_in_the_order_of_each_page(db: Database) -> None:
     library, limit = Library(), 20_000
     async with answering(library.respond) as url, receiving(Receiver(lambda _: (400, ""))) as receiver:
@@ -102,6 +103,7 @@ async def test_a_receiver_that_takes_less_gets_smaller_messages_in_the_order_of_
     assert after.most_bytes <= limit
 
 
+@pytest.mark.soak
 async def test_a_receiver_that_refuses_everything_for_its_size_is_given_up_in_the_usual_time(db: Database) -> None:
     library = Library()
     async with answering(library.respond) as url, receiving(Receiver(refusing(0))) as receiver:

@@ -3,6 +3,8 @@
 import json
 from urllib.parse import quote
 
+import pytest
+
 from tests.commands import Recrawl, Site
 from tests.server.conftest import WORD, Visitor
 
@@ -46,6 +48,7 @@ FORMS = {
 }
 
 
+@pytest.mark.soak
 def test_made_up_parameters_of_pages_and_forms_are_refused(crawled: Site, visitor: Visitor) -> None:
     usual = {"url": crawled.url, "name": crawled.name, "setting": "delay"}
     answers: dict[tuple[str, ...], int] = {}

@@ -149,6 +149,7 @@ def test_no_more_entries_are_read_than_the_protocol_allows() -> None:
     assert found.finding == "too_many_entries"
 
 
+@pytest.mark.soak
 def test_a_bomb_of_gzip_ends_at_the_bound_with_little_in_memory() -> None:
     bomb = gzip.compress(urlset(loc() + " " * (8 * MAX_LIST_BYTES)).encode())
     tracemalloc.start()

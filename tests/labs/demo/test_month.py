@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
@@ -36,6 +38,7 @@ async def crawled(db: Database, server: LivingServer) -> Domain:
     return domain
 
 
+@pytest.mark.soak
 async def test_days_of_shifts_beat_every_page_in_turn_with_as_many_requests(database_url: str) -> None:
     site = make_site(4, pages=80, start=START, days=DAYS + 5)
     async with open_database(database_url) as db:

@@ -125,6 +125,7 @@ def test_another_seed_gives_another_site(site: Site) -> None:
     assert look(other, "/", START).body != look(site, "/", START).body
 
 
+@pytest.mark.soak
 @given(seed=st.integers(0, 10**6), pages=st.integers(80, 400), days=st.integers(1, 120))
 def test_a_site_has_as_many_pages_as_were_asked_for(seed: int, pages: int, days: int) -> None:
     made = make_site(seed, pages=pages, start=START, days=days)
@@ -152,6 +153,7 @@ def test_a_page_changes_at_its_known_instants_and_at_no_other(site: Site) -> Non
             assert before != without_slot(look(site, sheet.path, change).body), sheet.path
 
 
+@pytest.mark.soak
 def test_between_changes_answers_are_equal_but_for_clocks_and_tokens(site: Site) -> None:
     moments = [START + n * timedelta(hours=7) for n in range(150)]
     for path in site.paths(START):

@@ -17,6 +17,7 @@ def test_the_pages_of_a_kind_change_at_its_rates() -> None:
         assert np.exp(np.median(rates[n :: len(MEDIAN_RATES)])) == pytest.approx(median, rel=0.2)
 
 
+@pytest.mark.soak
 def test_kinds_are_told_apart_by_what_looks_at_older_domains_found() -> None:
     by_kind = older_domains(SMALL, by_kind=True, seed=1)
     alike = older_domains(SMALL, by_kind=False, seed=1)

@@ -96,6 +96,7 @@ def test_ours_begins_cold_and_is_fresher_than_every_rival() -> None:
     assert (1 - found[OURS].ratio.mean) < (1 - max(rivals)) / 2
 
 
+@pytest.mark.soak
 def test_the_budget_is_never_exceeded_and_used_where_there_is_work() -> None:
     for row in rows().values():
         assert row.over_days == 0
@@ -118,6 +119,7 @@ def test_reported_freshness_is_the_true_one() -> None:
     assert worst.mean < 0.08  # fifty pages a decile, so chance alone makes some
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("name", "pages"), [("bursts", 300), ("rhythms", 300), ("births", 300), ("hosts", 1500)])
 def test_ours_stays_above_uniform_where_its_model_is_wrong(name: str, pages: int) -> None:
     source = Made(name, pages, 80.0)
@@ -133,6 +135,7 @@ def test_where_a_site_changes_by_releases_its_activity_is_worth_more_than_to_kno
     assert ours.ratio.mean > 1.0 > plain.ratio.mean
 
 
+@pytest.mark.soak
 def test_on_a_tiny_site_ours_is_not_below_round_robin() -> None:
     source = Made("equal", 100, 300.0)
     ours, robin = compare([Job(source, 0.03, name, seed) for name in (OURS, UNIFORM) for seed in (1, 2)], workers=1)
@@ -204,6 +207,7 @@ def test_point_rates_are_unbiased_and_intervals_cover() -> None:
     assert all(0.85 <= fit.covered <= 0.95 for fit in fits)
 
 
+@pytest.mark.soak
 def test_by_similarity_pages_that_change_by_chance_come_to_be_looked_at_once_in_their_period() -> None:
     tracks = dai.dai(timing=Timing.POISSON, seed=1, pages=60, looks=40)
     by_rule = {rule: [track for track in tracks if track.rule == rule] for rule in (dai.SIMILARITY, dai.AS_MANY)}

@@ -80,6 +80,7 @@ async def test_a_page_whose_words_lie_is_counted_as_asked_for_in_full(db: Databa
     assert {REQUEST_KINDS[n] for n in (await read(db, most=1000)).asked} == {RequestKind.FULL}
 
 
+@pytest.mark.soak
 async def test_of_a_large_domain_a_sample_stands_for_all(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(4000), at=START)
 

@@ -174,6 +174,7 @@ def places(importance: Sequence[float]) -> list[int]:
     return sorted(range(len(importance)), key=lambda n: -importance[n])
 
 
+@pytest.mark.soak
 async def test_two_hundred_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance(db: Database) -> None:
     life = await settled(db)
     before = await importance_of(life)
@@ -187,6 +188,7 @@ async def test_two_hundred_rereads_of_one_page_leave_its_rank_and_do_not_raise_i
     await in_order(life)
 
 
+@pytest.mark.soak
 async def test_importance_does_not_depend_on_how_often_a_page_is_visited(db: Database) -> None:
     evenly, unevenly = await settled(db), await settled(db)
     for _ in range(12):

@@ -76,7 +76,14 @@ def apart(one: Floats, other: Floats) -> float:
     return errors(one, other).every
 
 
-@pytest.mark.parametrize(("reserve_share", "passes"), [(0.5, 12.0), (0.05, 30.0), (RESERVE_SHARE, WINDOW_PASSES)])
+@pytest.mark.parametrize(
+    ("reserve_share", "passes"),
+    [
+        (RESERVE_SHARE, WINDOW_PASSES),
+        pytest.param(0.5, 12.0, marks=pytest.mark.soak),
+        pytest.param(0.05, 30.0, marks=pytest.mark.soak),
+    ],
+)
 async def test_a_crawl_and_the_laboratory_tell_one_importance(
     db: Database, reserve_share: float, passes: float
 ) -> None:
@@ -92,6 +99,7 @@ async def test_a_crawl_and_the_laboratory_tell_one_importance(
         assert apart(told, fixpoint(from_rows(GRAPH))) > 3 * NOISE
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("passes", [12.0, 96.0])
 async def test_another_window_leaves_the_importance_of_pages_at_rest(db: Database, passes: float) -> None:
     """Histories are brought to it, while the old holder goes on with the old one."""

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from crawler.core.domain import Domain
 from crawler.prune import foretold, keep_quota, prune_domain
 from crawler.store import domains
@@ -32,6 +34,7 @@ FILL = """
 """
 
 
+@pytest.mark.soak
 async def test_of_a_large_domain_two_hundred_pages_tell_about_what_all_of_them_take(
     db: Database, domain: Domain
 ) -> None:
